@@ -29,13 +29,13 @@ JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/)java
 test-spark: $(VENV)/installed-test
 	@if ! $(JAVA) -version 2>/dev/null; then echo "tests on Spark skipped: $(JAVA) does not run"; \
 	elif ! $(MAKE) $(VENV)/installed-spark; then echo "tests on Spark skipped: PySpark cannot be installed"; \
-	else $(BIN)/pytest -n 2 --dist loadgroup -m spark tests/spark; fi
+	else $(BIN)/pytest -n 2 --dist loadgroup -m spark tests/extensions/spark; fi
 
 # The offline reader in Chromium (Debian's, or the path in CHROMIUM); skipped if there is none.
 test-browser: $(VENV)/installed-test
 	@if ! $(BIN)/python -m pip install --quiet --editable '.[browser]'; then \
 	echo "tests in a browser skipped: Playwright cannot be installed"; \
-	else $(BIN)/pytest -rs -m browser tests/serve/test_browser.py; fi
+	else $(BIN)/pytest -rs -m browser tests/extensions/serve/test_browser.py; fi
 
 # Tests of outputs in the programs that read them. These are large, so they get their own environment.
 READERS := build/readers
@@ -108,7 +108,7 @@ sanitize: $(SANITIZED)/so2docs
 	for variant in "" -DSO2DOCS_PORTABLE; do \
 	  gcc -shared -fPIC $(SANITIZERS) $$variant $(INCLUDE) $(SOURCES) -o $</parse/_core.abi3.so && \
 	  LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 SO2DOCS_EXAMPLES=500 \
-	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider -k "not published_bodies and not published_dump" tests/parse/test_core.py tests/parse/test_join.py tests/parse/test_markdown.py tests/store/test_idmap.py tests/dump/test_bzip2.py tests/output/test_row_group.py || exit 1; \
+	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider -k "not published_bodies and not published_dump" tests/parse/test_core.py tests/parse/test_join.py tests/extensions/markdown/test_markdown.py tests/store/test_idmap.py tests/dump/test_bzip2.py tests/extensions/parquet/test_row_group.py || exit 1; \
 	done
 
 # Fuzz for thirty minutes, guided by coverage: the C code alone, bzip2 against libbz2, both cores side by side.

@@ -12,8 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from so2docs import spark as on_spark
-from so2docs.commands.spark import start_session
+from so2docs.extensions import spark as on_spark
+from so2docs.extensions.spark.spark_command import start_session
 
 
 def main() -> None:

@@ -19,9 +19,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import so2docs
-from so2docs.serve.query import parse
-from so2docs.serve.store import Store
-from so2docs.sqlite.about import read_about
+from so2docs.extensions.serve.query import parse
+from so2docs.extensions.serve.store import Store
+from so2docs.extensions.sqlite.about import read_about
 
 NEEDS = Path(__file__).with_name("search_needs.tsv")
 _FIRST = 10

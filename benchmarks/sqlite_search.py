@@ -21,9 +21,9 @@ from pathlib import Path
 
 import measure
 
-from so2docs.serve.query import parse
-from so2docs.serve.store import PAGE, Store
-from so2docs.sqlite.about import read_about
+from so2docs.extensions.serve.query import parse
+from so2docs.extensions.serve.store import PAGE, Store
+from so2docs.extensions.sqlite.about import read_about
 
 _WORD = re.compile(r"\w{2,}")
 

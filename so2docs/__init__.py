@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from so2docs.api.batch import convert_all
     from so2docs.api.convert import Documents, convert, documents
     from so2docs.api.sites import SiteResult
-    from so2docs.api.tags import Tags, TagsReport, tags
-    from so2docs.changes.compare import Summary
-    from so2docs.changes.diff import Changes, diff
     from so2docs.counts import RowCounts, TableCounts
     from so2docs.errors import (
         ArchiveError,
@@ -47,20 +44,23 @@ if TYPE_CHECKING:
         TruncatedDumpError,
         WorkerDiedError,
     )
-    from so2docs.flat.report import FlatTable, TablesReport
-    from so2docs.flat.stream import TableStream, stream_table
-    from so2docs.flat.tables import tables
-    from so2docs.folders import for_each_site
-    from so2docs.inspection.inspect import Inspection, inspect
-    from so2docs.metadata.manifest import Verified, verify
+    from so2docs.extensions.cards.manifest import Verified, verify
+    from so2docs.extensions.changes.compare import Summary
+    from so2docs.extensions.changes.diff import Changes, diff
+    from so2docs.extensions.folders import for_each_site
+    from so2docs.extensions.inspection.inspect import Inspection, inspect
+    from so2docs.extensions.parquet.frames import Frame, Selection
+    from so2docs.extensions.recipes.recipe import Recipe, Setting
+    from so2docs.extensions.sqlite.build import Database, to_sqlite
+    from so2docs.extensions.statistics.stats import Scores, Stats, stats
+    from so2docs.extensions.tables.report import FlatTable, TablesReport
+    from so2docs.extensions.tables.stream import TableStream, stream_table
+    from so2docs.extensions.tables.tables import tables
+    from so2docs.extensions.tables.tags import Tags, TagsReport, tags
     from so2docs.reader.collection import Collection
     from so2docs.reader.collection import open as open  # noqa: A004
-    from so2docs.reader.frames import Frame, Selection
     from so2docs.reader.reading import read
-    from so2docs.recipes.recipe import Recipe, Setting
     from so2docs.report import Report
-    from so2docs.sqlite.build import Database, to_sqlite
-    from so2docs.statistics.stats import Scores, Stats, stats
 
 # `open` is left out of `__all__`, so that `from so2docs import *` does not hide the builtin.
 # [[[cog
@@ -81,35 +81,42 @@ __all__ = [
     "verify",
 ]  # fmt: skip
 _MODULES = {
-    "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "changes.diff",
-    "ClusterError": "errors", "Collection": "reader.collection", "Database": "sqlite.build",
-    "DiskFullError": "errors", "DocumentNotFoundError": "errors", "Documents": "api.convert",
-    "DumpError": "errors", "DumpNotFoundError": "errors", "FlatTable": "flat.report",
-    "Frame": "reader.frames", "Inspection": "inspection.inspect", "InternalError": "errors",
-    "Location": "errors", "MalformedDumpError": "errors", "OptionError": "errors",
-    "OutputError": "errors", "OutputExistsError": "errors", "OutputNotFoundError": "errors",
-    "Recipe": "recipes.recipe", "RecipeError": "errors", "Report": "report", "RowCounts": "counts",
-    "Scores": "statistics.stats", "Selection": "reader.frames", "Setting": "recipes.recipe",
+    "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "extensions.changes.diff",
+    "ClusterError": "errors", "Collection": "reader.collection",
+    "Database": "extensions.sqlite.build", "DiskFullError": "errors",
+    "DocumentNotFoundError": "errors", "Documents": "api.convert", "DumpError": "errors",
+    "DumpNotFoundError": "errors", "FlatTable": "extensions.tables.report",
+    "Frame": "extensions.parquet.frames", "Inspection": "extensions.inspection.inspect",
+    "InternalError": "errors", "Location": "errors", "MalformedDumpError": "errors",
+    "OptionError": "errors", "OutputError": "errors", "OutputExistsError": "errors",
+    "OutputNotFoundError": "errors", "Recipe": "extensions.recipes.recipe", "RecipeError": "errors",
+    "Report": "report", "RowCounts": "counts", "Scores": "extensions.statistics.stats",
+    "Selection": "extensions.parquet.frames", "Setting": "extensions.recipes.recipe",
     "SiteResult": "api.sites", "So2docsError": "errors", "SpillError": "errors",
-    "SpillTakenError": "errors", "Stats": "statistics.stats", "StrictError": "errors",
-    "Summary": "changes.compare", "TableCounts": "counts", "TableStream": "flat.stream",
-    "TablesReport": "flat.report", "Tags": "api.tags", "TagsReport": "api.tags",
-    "TruncatedDumpError": "errors", "Verified": "metadata.manifest", "WorkerDiedError": "errors",
-    "convert": "api.convert", "convert_all": "api.batch", "diff": "changes.diff",
-    "documents": "api.convert", "for_each_site": "folders", "inspect": "inspection.inspect",
-    "open": "reader.collection", "read": "reader.reading", "stats": "statistics.stats",
-    "stream_table": "flat.stream", "tables": "flat.tables", "tags": "api.tags",
-    "to_sqlite": "sqlite.build", "verify": "metadata.manifest",
+    "SpillTakenError": "errors", "Stats": "extensions.statistics.stats", "StrictError": "errors",
+    "Summary": "extensions.changes.compare", "TableCounts": "counts",
+    "TableStream": "extensions.tables.stream", "TablesReport": "extensions.tables.report",
+    "Tags": "extensions.tables.tags", "TagsReport": "extensions.tables.tags",
+    "TruncatedDumpError": "errors", "Verified": "extensions.cards.manifest",
+    "WorkerDiedError": "errors", "convert": "api.convert", "convert_all": "api.batch",
+    "diff": "extensions.changes.diff", "documents": "api.convert",
+    "for_each_site": "extensions.folders", "inspect": "extensions.inspection.inspect",
+    "open": "reader.collection", "read": "reader.reading", "stats": "extensions.statistics.stats",
+    "stream_table": "extensions.tables.stream", "tables": "extensions.tables.tables",
+    "tags": "extensions.tables.tags", "to_sqlite": "extensions.sqlite.build",
+    "verify": "extensions.cards.manifest",
 }  # fmt: skip
 # [[[end]]]
 
 
 def __getattr__(name: str) -> Any:
     """Import a name on first use, so that the command line can set up its signal handlers first."""
-    if name not in _MODULES:
-        raise AttributeError(f"module 'so2docs' has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "spark":
+        return import_module("so2docs.extensions.spark")
+    if name not in _MODULES:
+        raise AttributeError(f"module 'so2docs' has no attribute {name!r}")
     value = getattr(import_module(f"so2docs.{_MODULES[name]}"), name)
     globals()[name] = value
     return value

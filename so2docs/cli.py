@@ -35,7 +35,7 @@ COMMANDS = {
 }
 """Short help of the commands by name, in the order of the help.
 
-Each command is a function in a module of its name.
+Each command is a function of its name, in a module of `commands`, or of an extension.
 """
 
 RARE_COMMANDS = {
@@ -48,6 +48,24 @@ RARE_COMMANDS = {
 """Commands that the help only names."""
 
 ALL_COMMANDS = COMMANDS | RARE_COMMANDS
+
+EXTENSIONS = {
+    "inspect": "inspection",
+    "recipes": "recipes",
+    "tables": "tables",
+    "tags": "tables",
+    "stats": "statistics",
+    "verify": "cards",
+    "diff": "changes",
+    "sqlite": "sqlite",
+    "serve": "serve",
+    "mcp": "serve",
+    "card": "cards",
+    "schema": "cards",
+    "selftest": "inspection",
+    "spark": "spark",
+}
+"""Extension that contains each command; other commands are in `commands`."""
 
 
 def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -71,7 +89,9 @@ class _Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in ALL_COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"so2docs.commands.{name}"), name)
+        folder = EXTENSIONS.get(name)
+        module = f"extensions.{folder}.{name}_command" if folder else f"commands.{name}"
+        command: click.Command = getattr(import_module(f"so2docs.{module}"), name)
         command.short_help, command.hidden = ALL_COMMANDS[name], name in RARE_COMMANDS
         for parameter in command.params:
             parameter.callback = parameter.callback or _refuse_empty
@@ -122,7 +142,7 @@ def cli(context: click.Context, version: bool, verbose: bool) -> None:
 
         click.echo(f"so2docs {so2docs.__version__} ({core.describe()})")
         if verbose:
-            from so2docs.commands.selftest import describe_installation
+            from so2docs.extensions.inspection.selftest_command import describe_installation
 
             for name, value in describe_installation().items():
                 click.echo(f"{name}: {value}")

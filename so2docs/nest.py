@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import orjson
 
-from so2docs import history
 from so2docs.counts import TableCounts
+from so2docs.extensions.history import revisions as history
 from so2docs.options.field_paths import Fields, choice_of_nested
 from so2docs.parse.keys import BY_OPTED_OUT, REJECTED_ANSWER
 from so2docs.parse.table_rows import unpack_votes

@@ -151,7 +151,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A Spark session on two cores of this machine."""
     from support.spark_cluster import SHORT_LIVED
 
-    from so2docs.commands.spark import start_session
+    from so2docs.extensions.spark.spark_command import start_session
 
     # Spark does not find the data source of an editable installation.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(CHECKOUT), os.environ.get("PYTHONPATH", "")])

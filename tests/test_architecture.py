@@ -16,27 +16,44 @@ MODULES = {
 }
 
 ORDER = (
-    {"__init__", "__main__"},
-    {"cli", "commands"},
-    {"serve"},
-    {"folders"},
-    {"changes", "flat", "selftest", "sqlite"},
-    {"spark"},
-    {"api", "inspection"},
-    {"metadata"},
-    {"statistics", "reader"},
+    {"__init__", "__main__", "extensions"},
+    {
+        "cli",
+        "commands",
+        "extensions.cards.card_command",
+        "extensions.cards.schema_command",
+        "extensions.cards.verify_command",
+        "extensions.changes.diff_command",
+        "extensions.inspection.inspect_command",
+        "extensions.inspection.selftest_command",
+        "extensions.recipes.recipes_command",
+        "extensions.serve.mcp_command",
+        "extensions.serve.serve_command",
+        "extensions.spark.spark_command",
+        "extensions.sqlite.sqlite_command",
+        "extensions.statistics.stats_command",
+        "extensions.tables.tables_command",
+        "extensions.tables.tags_command",
+    },
+    {"extensions.serve"},
+    {"extensions.folders"},
+    {"extensions.changes", "extensions.tables", "extensions.sqlite"},
+    {"extensions.spark"},
+    {"extensions.inspection", "extensions.tables.tags", "api"},
+    {"extensions.cards"},
+    {"extensions.statistics", "reader", "extensions.parquet.frames"},
     {"pipeline"},
-    {"output"},
-    {"as_of", "merge", "nest", "history"},
+    {"extensions.recipes.retrieval_set", "output", "extensions.parquet"},
+    {"extensions.as_of", "merge", "nest", "extensions.history"},
     {"scan"},
     {"spill", "store"},
-    {"dump"},
-    {"parse"},
+    {"dump", "extensions.remote"},
+    {"parse", "extensions.as_of.rendering", "extensions.markdown"},
     {"options"},
-    {"recipes"},
+    {"extensions.recipes"},
     {"domain", "schema", "types"},
     {"counts", "processes", "progress", "registry", "report"},
-    {"errors", "escape", "formulas", "_version"},
+    {"errors", "escape", "extensions.markdown.formulas", "_version"},
 )
 """Folders and top-level modules: each imports only from lines below its own, and
 from its own."""
@@ -49,14 +66,14 @@ PURE = {
     "parse.keys": set[str](),
     "parse.posts": {"domain", "parse.keys", "schema"},
     "counts": set[str](),
-    "as_of": {
+    "extensions.as_of.restoration": {
         "counts",
         "domain",
         "options.table",
         "parse.bodies",
         "parse.keys",
         "parse.posts",
-        "parse.rendering",
+        "extensions.as_of.rendering",
         "parse.row_filter",
         "parse.table_rows",
         "report",
@@ -71,10 +88,10 @@ PURE = {
         "parse.table_rows",
         "schema",
     },
-    "history": {"parse.keys", "parse.posts", "schema"},
+    "extensions.history.revisions": {"parse.keys", "parse.posts", "schema"},
     "nest": {
         "counts",
-        "history",
+        "extensions.history.revisions",
         "options.field_paths",
         "parse.keys",
         "parse.table_rows",
@@ -88,31 +105,31 @@ PURE = {
 ONLY_USERS = {
     "lxml": {"parse.rows", "parse.bodies"},
     "fsspec": {"dump.storage"},
-    "urllib3": {"dump.remote"},
+    "urllib3": {"extensions.remote.files"},
     "pyarrow": {
-        "flat.tables",
-        "flat.chunk",
-        "flat.columns",
-        "flat.part",
-        "flat.script",
-        "flat.stream",
-        "flat.writing",
-        "output.formats.arrow",
-        "reader.frames",
-        "spark.jobs",
+        "extensions.tables.tables",
+        "extensions.tables.chunk",
+        "extensions.tables.columns",
+        "extensions.tables.part",
+        "extensions.tables.script",
+        "extensions.tables.stream",
+        "extensions.tables.writing",
+        "extensions.parquet.arrow",
+        "extensions.parquet.frames",
+        "extensions.spark.jobs",
     },
     "sqlite3": {
-        "api.tags",
+        "extensions.tables.tags",
         "commands",
         "output.sqlite_file",
-        "serve.agents",
-        "serve.app",
-        "serve.store",
+        "extensions.serve.agents",
+        "extensions.serve.app",
+        "extensions.serve.store",
         "spill",
-        "sqlite.about",
-        "sqlite.build",
-        "sqlite.rows",
-        "sqlite.search",
+        "extensions.sqlite.about",
+        "extensions.sqlite.build",
+        "extensions.sqlite.rows",
+        "extensions.sqlite.search",
     },
     "click": {
         "cli",
@@ -155,10 +172,12 @@ def floor(name: str) -> int:
     """Index in `ORDER` of the line with a module; modules for `python -m` are above all others."""
     if name.endswith(".__main__"):
         return 0
-    (line_number,) = (
-        line for line, rooms in enumerate(ORDER) if name.split(".", maxsplit=1)[0] in rooms
-    )
-    return line_number
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        for line_number, rooms in enumerate(ORDER):
+            if ".".join(parts[:length]) in rooms:
+                return line_number
+    raise AssertionError(name)
 
 
 def test_no_circle() -> None:
@@ -167,10 +186,10 @@ def test_no_circle() -> None:
 
 
 SEPARATE = [
-    ("flat", "sqlite"),
-    ("sqlite", "flat"),
-    ("changes", "flat"),
-    ("flat", "changes"),
+    ("tables", "sqlite"),
+    ("sqlite", "tables"),
+    ("changes", "tables"),
+    ("tables", "changes"),
     ("changes", "sqlite"),
     ("sqlite", "changes"),
 ]
@@ -179,7 +198,11 @@ SEPARATE = [
 
 def test_products_do_not_import_each_other() -> None:
     imported = {
-        (name.split(".")[0], other.split(".")[0]) for name in MODULES for other in of_package(name)
+        (name.split(".")[1], other.split(".")[1])
+        for name in MODULES
+        for other in of_package(name)
+        if name.startswith("extensions.") and other.startswith("extensions.")
+        if other != "extensions.tables.tags"
     }
     assert imported.isdisjoint(SEPARATE)
 
@@ -216,23 +239,27 @@ def test_pure_modules_know_only_each_other(name: str) -> None:
     assert of_package(name) <= PURE[name]
 
 
+def is_command(name: str) -> bool:
+    return name.startswith("commands.") or name.endswith("_command")
+
+
 def test_no_module_imports_the_command_line() -> None:
     users = {
         name
         for name in MODULES
         if any(other.split(".")[0] in ("cli", "commands") for other in of_package(name))
     }
-    assert {name for name in users if not name.startswith("commands.")} <= {
+    assert {name for name in users if not is_command(name)} <= {
         "cli",
         "__main__",
-        "spark.__main__",
+        "extensions.spark.__main__",
     }
 
 
 @pytest.mark.parametrize("library", ONLY_USERS)
 def test_importers_of_each_library(library: str) -> None:
     users = {
-        "commands" if name.startswith("commands.") else name
+        "commands" if is_command(name) else name
         for name in MODULES
         if any(full.split(".")[0] == library for full in imports(MODULES[name]))
     }

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from so2docs.counts import ChunkTally, RowCounts, TableCounts
-from so2docs.flat.tables import FlatTable, TablesReport
+from so2docs.extensions.tables.tables import FlatTable, TablesReport
 from so2docs.report import Report
 
 NUMBERS = st.integers(0, 10**12)

@@ -59,8 +59,8 @@ COMMENTS = '<comments>\n<row Id="5" PostId="2" Score="0" Text="t" />\n</comments
 
 REBUILD = """
 import json, sys
-from so2docs.sqlite.about import connect_to_site, read_about
-from so2docs.sqlite.rows import stored_documents
+from so2docs.extensions.sqlite.about import connect_to_site, read_about
+from so2docs.extensions.sqlite.rows import stored_documents
 about = read_about(sys.argv[1])
 [site] = about.sites
 connection = connect_to_site(about, site)

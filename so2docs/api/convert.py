@@ -28,8 +28,10 @@ from so2docs.errors import (
     require_packages,
     resumable,
 )
-from so2docs.metadata import card
-from so2docs.metadata.manifest import locate
+from so2docs.extensions.cards import card
+from so2docs.extensions.cards.manifest import locate
+from so2docs.extensions.parquet.frames import Framed, in_batches
+from so2docs.extensions.recipes import retrieval_set
 from so2docs.options.keywords import ConvertKeywords, IteratorKeywords, spell_out
 from so2docs.options.output_form import default_output, output_form
 from so2docs.options.request import (
@@ -48,7 +50,6 @@ from so2docs.options.table import (
     RunOptions,
     taken_by,
 )
-from so2docs.output import retrieval_set
 from so2docs.output.new_files import output_lock, temporary_folder, write_file
 from so2docs.output.part_files import REPORT, check_own, describe_missing_folder
 from so2docs.output.paths import OutputOfConversion, OutputPaths
@@ -57,7 +58,6 @@ from so2docs.parse.core import choose_core
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.pipeline.session import Session
 from so2docs.progress import log
-from so2docs.reader.frames import Framed, in_batches
 from so2docs.report import Report
 from so2docs.schema import TABLES
 from so2docs.spill import Spill, clear

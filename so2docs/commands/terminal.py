@@ -80,7 +80,7 @@ def show_sites(
     """
     from so2docs.api.batch import convert_all
     from so2docs.api.sites import exit_code, summary
-    from so2docs.folders import for_each_site
+    from so2docs.extensions.folders import for_each_site
     from so2docs.output.provenance import UP_TO_DATE
 
     def show(result: SiteResult) -> None:

@@ -14,8 +14,8 @@ import zstandard
 from isal.igzip_lib import DECOMP_DEFLATE, DECOMP_GZIP, IgzipDecompressor
 
 from so2docs.dump.layers import BLOCK_BYTES, Parts, Read, read_blocks
-from so2docs.dump.remote import RemoteFile
 from so2docs.errors import ArchiveError
+from so2docs.extensions.remote.files import RemoteFile
 
 _MOST_DICTIONARY = 1 << 30
 """Maximum memory for an LZMA dictionary; `xz -9` needs 65 MiB."""

@@ -15,7 +15,6 @@ from contextlib import nullcontext
 from hashlib import blake2b
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from so2docs.dump.remote import RemoteFile, is_http, open_http, open_store_file
 from so2docs.errors import (
     ChangedDumpError,
     DumpError,
@@ -24,6 +23,7 @@ from so2docs.errors import (
     OutputError,
     OutputNotFoundError,
 )
+from so2docs.extensions.remote.files import RemoteFile, is_http, open_http, open_store_file
 
 _SAMPLES = 16
 _SAMPLE_BYTES = 4096

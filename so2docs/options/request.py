@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from so2docs.errors import OptionError, did_you_mean, flag
+from so2docs.extensions.recipes import finding
+from so2docs.extensions.recipes.finding import RecipeChoice, choose_recipe
+from so2docs.extensions.recipes.recipe import METADATA
 from so2docs.options.choices import Core
 from so2docs.options.option import Decides, Option, Where, entries
 from so2docs.options.table import (
@@ -24,9 +27,6 @@ from so2docs.options.table import (
     options_of,
     taken_by,
 )
-from so2docs.recipes import finding
-from so2docs.recipes.finding import RecipeChoice, choose_recipe
-from so2docs.recipes.recipe import METADATA
 from so2docs.schema import TABLES
 
 Kind = TypeVar("Kind")

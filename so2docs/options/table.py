@@ -15,6 +15,9 @@ from functools import partial
 from typing import Any
 
 from so2docs.errors import OptionError, did_you_mean, flag
+from so2docs.extensions.recipes.attribution import FIELDS
+from so2docs.extensions.recipes.finding import ALIASES, RECIPES, RecipeChoice, RecipeLike
+from so2docs.extensions.recipes.recipe import METADATA, Recipe
 from so2docs.options.choices import (
     FORMATS,
     AnswersBy,
@@ -45,9 +48,6 @@ from so2docs.options.option import (
 )
 from so2docs.options.split import Split, parse_split
 from so2docs.progress import Shown
-from so2docs.recipes.attribution import FIELDS
-from so2docs.recipes.finding import ALIASES, RECIPES, RecipeChoice, RecipeLike
-from so2docs.recipes.recipe import METADATA, Recipe
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,

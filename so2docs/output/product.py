@@ -16,8 +16,8 @@ import orjson
 from isal.isal_zlib import crc32
 
 from so2docs.errors import OutputError, OutputExistsError, flag
+from so2docs.extensions.parquet import footer
 from so2docs.output import index
-from so2docs.output.formats import footer
 from so2docs.output.new_files import PATIENCE, NewFiles
 from so2docs.output.part_files import (
     RECORD,

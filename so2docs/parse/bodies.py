@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from so2docs.escape import remove_comments
-from so2docs.formulas import formula_sign, has_formulas
+from so2docs.extensions.markdown.formulas import formula_sign, has_formulas
 from so2docs.options.choices import Core
 from so2docs.parse.core import to_markdown as compiled_to_markdown
 
@@ -45,7 +45,7 @@ def converter(
         return _text if body == "text" else None
     markdown = compiled_to_markdown
     if core != "compiled":
-        from so2docs.parse.markdown import to_markdown as markdown
+        from so2docs.extensions.markdown.conversion import to_markdown as markdown
     if (sign := formula_sign(host or "")) is not None:
         return lambda body: markdown(body, sign)
     return lambda body: markdown(body, "$" if has_formulas(body) else "")

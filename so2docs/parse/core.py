@@ -186,7 +186,7 @@ def to_markdown(body: str, sign: str = "") -> str:
     if markdown is not None:
         return markdown
     # Imported here, because plain conversions do not need it, and the import takes a worker 25 ms.
-    from so2docs.parse.markdown import to_markdown as reference_to_markdown
+    from so2docs.extensions.markdown.conversion import to_markdown as reference_to_markdown
 
     return reference_to_markdown(body, sign)
 

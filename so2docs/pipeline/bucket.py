@@ -19,8 +19,8 @@ from typing import NamedTuple
 import orjson
 
 from so2docs import merge
-from so2docs.as_of import Restoration, find_titles
 from so2docs.counts import RowCounts
+from so2docs.extensions.as_of.restoration import Restoration, find_titles
 from so2docs.merge import (
     Document,
     DocumentBuilder,

@@ -25,10 +25,10 @@ from so2docs.dump.opening import TableFile
 from so2docs.dump.source import in_reading_order
 from so2docs.dump.stream import SMALLEST_PIECE
 from so2docs.errors import SpillError, flag
+from so2docs.extensions.recipes import retrieval_set
 from so2docs.options.option import spell_options
 from so2docs.options.request import FACTS, Fingerprint
 from so2docs.options.table import Options, RunOptions
-from so2docs.output import retrieval_set
 from so2docs.output.part_files import LostFileError
 from so2docs.output.paths import OutputOfConversion, OutputPaths
 from so2docs.output.provenance import Provenance

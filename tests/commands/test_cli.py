@@ -153,7 +153,8 @@ def test_imports_for_a_small_dump(folder: Path) -> None:
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = ['tqdm.auto', 'pandas', 'IPython', 'pyarrow', 'sqlite_utils', 'difflib']\n"
-        "heavy += ['importlib.metadata', 'urllib.request', 'so2docs.parse.markdown']\n"
+        "heavy += ['importlib.metadata', 'urllib.request']\n"
+        "heavy += ['so2docs.extensions.markdown.conversion']\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     result = run_python("-c", script, cwd=folder)
@@ -205,7 +206,8 @@ def test_the_same_command_again_is_no_error(folder: Path) -> None:
 def test_imports_of_a_worker() -> None:
     script = (
         "import sys, so2docs.pipeline.chunk, so2docs.pipeline.bucket\n"
-        "heavy = ('sqlite3', 'subprocess', 'tqdm', 'difflib', 'so2docs.parse.markdown')\n"
+        "heavy = ['sqlite3', 'subprocess', 'tqdm', 'difflib']\n"
+        "heavy += ['so2docs.extensions.markdown.conversion']\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     result = run_python("-c", script)

@@ -15,8 +15,8 @@ from support.command import run, run_process
 from support.places import CHECKOUT, SAMPLES
 
 import so2docs
-from so2docs import selftest as checks
-from so2docs.commands.selftest import describe_installation
+from so2docs.extensions.inspection import selftest as checks
+from so2docs.extensions.inspection.selftest_command import describe_installation
 from so2docs.parse import core
 
 

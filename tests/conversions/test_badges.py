@@ -18,8 +18,8 @@ from support.places import DUMPS, NO_DUMPS
 from support.table_sites import SITE
 
 import so2docs
-from so2docs.sqlite.about import connect_to_site, read_about
-from so2docs.sqlite.rows import stored_documents
+from so2docs.extensions.sqlite.about import connect_to_site, read_about
+from so2docs.extensions.sqlite.rows import stored_documents
 
 NAMES = ("Gold", "Silver", "Bronze")
 BADGES = [

@@ -18,7 +18,7 @@ from support.dumps import answer, question, row, write_dump
 from support.packed import seven_zip
 
 import so2docs
-from so2docs.api.tags import TagsFile
+from so2docs.extensions.tables.tags import TagsFile
 
 USER, POST, NAME, TEXT = 808080801, 707070701, "Nemo", "SECRET"
 OTHERS = "WORDS OF OTHERS"

@@ -24,12 +24,12 @@ from support.formats_read_back import (
 from support.places import LONG, SAMPLES
 
 import so2docs
+from so2docs.extensions.parquet import footer as footers
+from so2docs.extensions.parquet import format as parquet_format
+from so2docs.extensions.parquet.format import Parquet
 from so2docs.options.choices import FORMATS
 from so2docs.options.split import Split
 from so2docs.options.table import OutputForm
-from so2docs.output.formats import footer as footers
-from so2docs.output.formats import parquet as parquet_format
-from so2docs.output.formats.parquet import Parquet
 
 SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
 

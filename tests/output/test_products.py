@@ -18,18 +18,18 @@ from support.dumps import question, row, write_dump
 from support.places import version
 
 import so2docs
-from so2docs.api.tags import TagsFile
-from so2docs.changes.diff import ChangesFile
-from so2docs.flat.tables import _TableFiles
-from so2docs.metadata.card import Card, describe_existing
-from so2docs.metadata.manifest import manifest_path
+from so2docs.extensions.cards.card import Card, describe_existing
+from so2docs.extensions.cards.manifest import manifest_path
+from so2docs.extensions.changes.diff import ChangesFile
+from so2docs.extensions.spark.folders import SiteFolder
+from so2docs.extensions.sqlite.about import read_about
+from so2docs.extensions.sqlite.build import DatabaseFile
+from so2docs.extensions.tables.tables import _TableFiles
+from so2docs.extensions.tables.tags import TagsFile
 from so2docs.output.new_files import NewFiles
 from so2docs.output.paths import OutputOfConversion
 from so2docs.output.product import ExistingOutputError, Product, read_provenance
 from so2docs.output.provenance import Provenance
-from so2docs.spark.folders import SiteFolder
-from so2docs.sqlite.about import read_about
-from so2docs.sqlite.build import DatabaseFile
 
 
 def make_inputs(folder: Path) -> Path:
@@ -267,7 +267,7 @@ def test_every_product_has_a_case() -> None:
             name = ".".join(path.relative_to(package.parent).with_suffix("").parts)
             with suppress(ImportError):  # A package that is not installed, such as pyspark.
                 importlib.import_module(name)
-    # The folder of a site needs Spark, so its case is in tests/spark/test_spark.py.
+    # The folder of a site needs Spark, so its case is in tests/extensions/spark/test_spark.py.
     assert set(descendants(Product)) == {*CASES, Card, SiteFolder}
 
 

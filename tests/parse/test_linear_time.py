@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from so2docs.errors import without_secrets
+from so2docs.extensions.recipes.parts import blocks
+from so2docs.extensions.sqlite.rows import html_to_text
 from so2docs.parse import core
 from so2docs.parse.bodies import converter
 from so2docs.reader.page import as_text
-from so2docs.recipes.parts import blocks
-from so2docs.sqlite.rows import html_to_text
 
 REPEATED = [
     *("<img ", '<img alt="', "<img alt=", '<img alt="x">', "<a ", "<a", '<a "', '<a href="x">'),

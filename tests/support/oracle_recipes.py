@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from so2docs.recipes.languages import BY_TAG, NAMES
-from so2docs.recipes.passages import Splitter
+from so2docs.extensions.recipes.languages import BY_TAG, NAMES
+from so2docs.extensions.recipes.passages import Splitter
 from support import oracle_history
 
 Row = dict[str, Any]

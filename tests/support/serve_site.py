@@ -57,9 +57,9 @@ FORMULAS_BODY = (
 
 
 def _application(paths: tuple[Path, ...], formulas: bool | None, images: tuple[Path, ...]) -> Any:
-    from so2docs.serve.app import application
-    from so2docs.serve.opening import open_stores
-    from so2docs.serve.pictures import Pictures
+    from so2docs.extensions.serve.app import application
+    from so2docs.extensions.serve.opening import open_stores
+    from so2docs.extensions.serve.pictures import Pictures
 
     stores = open_stores([str(path) for path in paths], formulas=formulas)
     return application(stores, Pictures([str(path) for path in images]), local=True)
@@ -70,7 +70,7 @@ def served(
     *paths: Path, formulas: bool | None = None, images: tuple[Path, ...] = ()
 ) -> Iterator[str]:
     """Serve outputs or databases, and yield the URL of the server."""
-    from so2docs.serve.app import bind, make_server
+    from so2docs.extensions.serve.app import bind, make_server
 
     server = make_server(_application(paths, formulas, images))
     with bind("127.0.0.1", 0) as bound:
@@ -86,7 +86,7 @@ def served(
 @cache
 def _shared_renderings() -> Any:
     """Make the renderer of all clients, whose workers start once and end with this process."""
-    from so2docs.serve.rendering import Renderings
+    from so2docs.extensions.serve.rendering import Renderings
 
     class Shared(Renderings):
         def close(self) -> None:
@@ -100,7 +100,7 @@ def asked(*paths: Path, images: tuple[Path, ...] = ()) -> Iterator[Any]:
     """Yield a client that requests the pages of outputs or databases without a server."""
     from starlette.testclient import TestClient
 
-    with patch("so2docs.serve.app.Renderings", _shared_renderings):
+    with patch("so2docs.extensions.serve.app.Renderings", _shared_renderings):
         application = _application(paths, None, images)
     with TestClient(
         application,

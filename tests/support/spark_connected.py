@@ -6,8 +6,8 @@ Run by test_spark_cluster.py: `python -m support.spark_connected ADDRESS OUT SIT
 import json
 import sys
 
-from so2docs import spark as on_spark
-from so2docs.commands.spark import start_session
+from so2docs.extensions import spark as on_spark
+from so2docs.extensions.spark.spark_command import start_session
 
 
 def main() -> None:

@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from so2docs import spark as on_spark
-from so2docs.commands.spark import start_session
-from so2docs.spark import api, sites
-from so2docs.spark.sites import Site
+from so2docs.extensions import spark as on_spark
+from so2docs.extensions.spark import api, sites
+from so2docs.extensions.spark.sites import Site
+from so2docs.extensions.spark.spark_command import start_session
 from support.spark_cluster import SHORT_LIVED
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import so2docs
-from so2docs import spark as on_spark
 from so2docs.api.sites import SiteResult
+from so2docs.extensions import spark as on_spark
 from so2docs.options.sites import site_from_name
 from so2docs.output.provenance import UP_TO_DATE
 from support.dumps import answer, question, write_dump

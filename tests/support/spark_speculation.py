@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from so2docs import spark as on_spark
-from so2docs.commands.spark import start_session
 from so2docs.errors import ClusterError
-from so2docs.spark import api, folders, sites
-from so2docs.spark.sites import Site
+from so2docs.extensions import spark as on_spark
+from so2docs.extensions.spark import api, folders, sites
+from so2docs.extensions.spark.sites import Site
+from so2docs.extensions.spark.spark_command import start_session
 from support.spark_cluster import SHORT_LIVED
 
 _DEADLINE = 120

@@ -12,13 +12,13 @@ from pathlib import Path
 import orjson
 
 from so2docs.dump.dump import open_dump
-from so2docs.flat.columns import TableColumns, why_stray
+from so2docs.extensions.markdown.conversion import to_markdown
+from so2docs.extensions.sqlite.rows import separate_words
+from so2docs.extensions.tables.columns import TableColumns, why_stray
 from so2docs.parse import core, posts, rows, table_rows
 from so2docs.parse.keys import KEY
-from so2docs.parse.markdown import to_markdown
 from so2docs.parse.posts import RecordBuffer
 from so2docs.schema import DUMP, RESERVED, TABLES, USER_ATTRIBUTES
-from so2docs.sqlite.rows import separate_words
 from support.places import SAMPLES
 
 if core.built() == "compiled":

@@ -43,7 +43,7 @@ def of(options: Options) -> Format:
     recipe = None if options.recipe is None else options.recipe.recipe
     if options.form.format != "parquet":
         return CLASSES[options.form.format](options.form, **_settings(options))
-    from so2docs.output.formats.parquet import Parquet, RecordParquet
+    from so2docs.extensions.parquet.format import Parquet, RecordParquet
 
     if recipe is None or recipe.schema is None:
         form = Parquet(options.form, **_settings(options))

@@ -1,0 +1,1 @@
+"""Capabilities that are built on the core, or plug into it."""

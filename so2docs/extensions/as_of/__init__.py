@@ -1,0 +1,1 @@
+"""States of posts on a date, computed from their history."""

@@ -1,0 +1,422 @@
+"""Restore the posts of a bucket as they were on a date. Pure functions on bytes and lists.
+
+This is the first step of the second pass, before filters and nesting. The texts in force come from
+the history, scores and accepted answers from the votes, and counts from the rows that existed. Rows
+of other tables that were created later are already left out by the first pass.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import orjson
+
+from so2docs.counts import RowCounts, TableCounts
+from so2docs.domain import license_at, site_host
+from so2docs.extensions.as_of.rendering import render
+from so2docs.options.table import Options
+from so2docs.parse import bodies
+from so2docs.parse.keys import (
+    ANSWER,
+    KEY,
+    QUESTION,
+    REJECTED_ANSWER,
+    REJECTED_QUESTION,
+)
+from so2docs.parse.posts import stray_line, tags
+from so2docs.parse.row_filter import RowFilter, make_projection
+from so2docs.parse.table_rows import unpack_votes
+from so2docs.report import UNKNOWN_ON_DATE
+from so2docs.schema import (
+    BODIES,
+    BODY_FROM,
+    COMMENT,
+    CONTENT,
+    LATER,
+    OF_KIND,
+    POSTS,
+    REVISION,
+    TAGS,
+    TITLES,
+    VOTE,
+)
+
+Row = dict[str, Any]
+Block = tuple[bytes, bytes]
+"""Keys and JSON objects of records."""
+
+GetTitle = Callable[[int], bytes | None]
+
+FROM_DUMP, FROM_HISTORY = "dump", "history"
+"""Values of `BodyFrom`: the HTML of the dump, or the text of a revision."""
+
+_ACCEPTED, _UP, _DOWN, _FAVORITE = 1, 2, 3, 5
+_CLOSED, _REOPENED, _DELETED, _UNDELETED, _WIKI, _MIGRATED_HERE = 10, 11, 12, 13, 16, 36
+_EDITS = CONTENT - {1, 2, 3}
+_TEXTS = (("Title", TITLES), ("Tags", TAGS), ("Body", BODIES))
+_ORDER = tuple(POSTS.attributes)
+_REJECTED = {QUESTION: REJECTED_QUESTION, ANSWER: REJECTED_ANSWER}
+
+
+@dataclass(slots=True)
+class _Post:
+    """A post in the spill: the fields of its key, and the row once it is restored.
+
+    Attributes:
+        date: Date of the revision with the body, if the body is not that of the dump.
+    """
+
+    post_id: int
+    rank: int
+    kind: int
+    json: bytes
+    row: Row = field(default_factory=dict)
+    date: str = ""
+
+
+@dataclass(slots=True)
+class _Events:
+    """The rows of other tables that a post is restored from.
+
+    Attributes:
+        revisions: Types and JSON of history rows before the date.
+        later: Types of history rows after the date.
+        votes: Number of votes by type.
+        comments: Number of comments.
+    """
+
+    revisions: list[tuple[int, bytes]] = field(default_factory=list)
+    later: set[int] = field(default_factory=set)
+    votes: dict[int, int] = field(default_factory=dict)
+    comments: int = 0
+
+    def parse(self, types: Iterable[int]) -> list[Row]:
+        """Parse the history rows of some types, in chronological order."""
+        if not self.revisions:
+            return []
+        rows = [orjson.loads(json) for kind, json in self.revisions if kind in types]
+        return sorted(rows, key=lambda row: (row["CreationDate"], row["Id"]))
+
+
+class _Group:
+    """The records of a question id."""
+
+    def __init__(self) -> None:
+        self.posts: list[_Post] = []
+        self.rows: list[tuple[bytes, bytes]] = []
+        self.events: defaultdict[int, _Events] = defaultdict(_Events)
+
+
+class Restoration:
+    """Restores the posts of a bucket.
+
+    Args:
+        options: Options of the conversion, with a date.
+        first_question_of: First question of each post id that occurs under several questions.
+        get_title: Returns the title of a question, or of the question of an answer, as JSON.
+        counts: Counts to which restored posts, and posts and rows left out, are added.
+
+    Attributes:
+        strays: Lines for posts whose text on the date is unknown.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        first_question_of: Mapping[int, int],
+        counts: RowCounts,
+        get_title: GetTitle,
+    ) -> None:
+        self._get_title = get_title
+        self._host = options.host
+        self._counts = counts
+        self.strays: list[bytes] = []
+        self._first_question_of = first_question_of
+        filters = options.filters
+        self._before = filters.before
+        self._filter = RowFilter(filters.of_state, None)
+        self._project = make_projection(options)
+        self._nested = frozenset(options.nest)
+        self._has_votes = "votes" in options.tables
+        self._has_comments = "comments" in options.tables
+        self._keeps_markdown = options.restores_markdown
+        self._needs_html = not self._keeps_markdown or filters.max_body is not None
+        self._convert = bodies.converter(
+            options.body if self._keeps_markdown else "html", options.core, options.host
+        )
+
+    def restore(self, blocks: Iterable[Block], ids: range) -> Iterable[Block]:
+        """Yield a block with the posts as they were, and with the rows to nest.
+
+        Args:
+            blocks: Blocks in the order of the dump.
+            ids: The question ids to restore.
+
+        Raises:
+            ValueError, struct.error: Keys and JSON of a block do not match.
+        """
+        groups = self._gather(blocks, ids)
+        keys, jsons = bytearray(), list[bytes]()
+        for question_id in sorted(groups):
+            group = groups.pop(question_id)
+            for post in self._restore_group(question_id, group):
+                size_and_kind = len(post.json) << 4 | post.kind
+                keys += KEY.pack(question_id, post.post_id, post.rank, size_and_kind)
+                jsons.append(post.json)
+            for key, json in group.rows:
+                keys += key
+                jsons.append(json)
+        yield bytes(keys), b"".join(jsons)
+
+    def _gather(self, blocks: Iterable[Block], ids: range) -> dict[int, _Group]:
+        groups: defaultdict[int, _Group] = defaultdict(_Group)
+        low, high = ids.start, ids.stop
+        for keys, json in blocks:
+            at = 0
+            for start in range(0, len(keys), KEY.size):
+                question_id, post_id, rank, size_and_kind = KEY.unpack_from(keys, start)
+                kind, end = size_and_kind & 15, at + (size_and_kind >> 4)
+                if low <= question_id < high:
+                    group = groups[question_id]
+                    if kind < COMMENT:
+                        group.posts.append(_Post(post_id, rank, kind, json[at:end]))
+                    elif self._is_nested(group.events[post_id], kind, rank, json[at:end]):
+                        group.rows.append((keys[start : start + KEY.size], json[at:end]))
+                at = end
+            if at != len(json):
+                raise ValueError("keys and JSON do not match")
+        return groups
+
+    def _is_nested(self, events: _Events, kind: int, rank: int, json: bytes) -> bool:
+        """Note a row from which its post is restored; return whether the row is nested, too."""
+        if kind == REVISION:
+            events.revisions.append((rank, json))
+            return False
+        if kind == LATER:
+            events.later.add(rank)
+            return False
+        count = 1
+        if kind == VOTE:
+            vote_type, count = unpack_votes(rank)
+            events.votes[vote_type] = events.votes.get(vote_type, 0) + count
+        elif kind == COMMENT:
+            events.comments += 1
+        if kind not in OF_KIND or OF_KIND[kind].name in self._nested:
+            return True
+        table = self._counts.tables.setdefault(OF_KIND[kind].name, TableCounts())
+        table.filtered += count
+        return False
+
+    def _restore_group(self, question_id: int, group: _Group) -> list[_Post]:
+        """Restore the posts of a question id; posts with unknown texts are added to the strays."""
+        first = self._first_question_of
+        unknown, restored = list[_Post](), list[_Post]()
+        for post in group.posts:
+            if post.kind not in _REJECTED:
+                continue
+            events = group.events[post.post_id]
+            post.row = orjson.loads(post.json)
+            if not self._existed(events):
+                self._reject(post)
+            elif self._restore(post, events):
+                restored.append(post)
+            else:
+                unknown.append(post)
+        if any(post.kind == QUESTION for post in unknown):
+            self._add_strays(unknown, restored)
+            return [post for post in group.posts if post not in unknown and post not in restored]
+        self._add_strays(unknown, [])
+        answers = {
+            post.post_id: post.row
+            for post in restored
+            if post.kind == ANSWER and first.get(post.post_id, question_id) == question_id
+        }
+        questions = [post for post in restored if post.kind == QUESTION]
+        for post in questions:
+            self._complete_question(post.row, answers, group.events)
+            self._finish(post)
+        if any(post.kind == QUESTION for post in questions):
+            for post in restored:
+                if post.kind == ANSWER:
+                    self._restore_activity(post.row)
+                    self._finish(post)
+        return [post for post in group.posts if post not in unknown]
+
+    def _existed(self, events: _Events) -> bool:
+        """Whether a post was on the site: not deleted, and not yet to be migrated here."""
+        if _MIGRATED_HERE in events.later:
+            return False
+        deletions = events.parse((_DELETED, _UNDELETED))
+        return not deletions or deletions[-1]["PostHistoryTypeId"] == _UNDELETED
+
+    def _restore(self, post: _Post, events: _Events) -> bool:
+        """Restore the attributes of a post that depend on its own rows; False if unknown."""
+        row = post.row
+        row.pop("ViewCount", None)
+        if not self._restore_texts(post, events):
+            return False
+        self._restore_votes(row, events.votes)
+        if self._has_comments:
+            row["CommentCount"] = events.comments
+        else:
+            row.pop("CommentCount", None)
+        self._keep_date(row, "ClosedDate", self._closed(events))
+        wiki = events.parse((_WIKI,))
+        self._keep_date(row, "CommunityOwnedDate", wiki[-1]["CreationDate"] if wiki else None)
+        return True
+
+    def _restore_texts(self, post: _Post, events: _Events) -> bool:
+        row = post.row
+        row[BODY_FROM.key] = FROM_DUMP
+        later = events.later & CONTENT
+        if row.get("LastEditDate", "") >= self._before and not later:
+            later = set(CONTENT)  # The history lacks the edit, so any text may have changed.
+        if not later:
+            return True
+        revisions = events.parse(CONTENT)
+        for name, types in _TEXTS:
+            if types.isdisjoint(later) or (post.kind == ANSWER and name != "Body"):
+                continue
+            of_text = [r for r in revisions if r["PostHistoryTypeId"] in types]
+            if not of_text or "Text" not in of_text[-1]:
+                return False
+            text = of_text[-1]["Text"]
+            row[name] = tags(text) if name == "Tags" else text
+            if name == "Body":
+                row[BODY_FROM.key], post.date = FROM_HISTORY, of_text[-1]["CreationDate"]
+        for name in ("LastEditDate", "LastEditorUserId", "LastEditorDisplayName"):
+            row.pop(name, None)
+        edits = [revision for revision in revisions if revision["PostHistoryTypeId"] in _EDITS]
+        if edits:
+            names = {"UserId": "LastEditorUserId", "UserDisplayName": "LastEditorDisplayName"}
+            row["LastEditDate"] = edits[-1]["CreationDate"]
+            row |= {names[name]: edits[-1][name] for name in names if name in edits[-1]}
+        if "ContentLicense" in row and revisions:
+            row["ContentLicense"] = license_at(revisions[-1]["CreationDate"])
+        return True
+
+    def _restore_votes(self, row: Row, votes: Mapping[int, int]) -> None:
+        for name in ("Score", "FavoriteCount"):
+            row.pop(name, None)
+        if self._has_votes:
+            row["Score"] = votes.get(_UP, 0) - votes.get(_DOWN, 0)
+            if _FAVORITE in votes:
+                row["FavoriteCount"] = votes[_FAVORITE]
+
+    def _closed(self, events: _Events) -> str | None:
+        """Return the date since which a post was closed; None for an open post."""
+        events_of_state = events.parse((_CLOSED, _REOPENED))
+        if not events_of_state or events_of_state[-1]["PostHistoryTypeId"] == _REOPENED:
+            return None
+        date: str = events_of_state[-1]["CreationDate"]
+        return date
+
+    def _keep_date(self, row: Row, name: str, date: str | None) -> None:
+        """Keep the date of a state that has lasted since then; otherwise set or remove it."""
+        if row.get(name, self._before) >= self._before:
+            row.pop(name, None)
+            if date is not None:
+                row[name] = date
+
+    def _complete_question(
+        self, row: Row, answers: Mapping[int, Row], events: Mapping[int, _Events]
+    ) -> None:
+        """Restore the attributes of a question that depend on its answers."""
+        dumped = row.pop("AcceptedAnswerId", None)
+        row["AnswerCount"] = len(answers)
+        accepted = sorted(id_ for id_ in answers if _ACCEPTED in events[id_].votes)
+        if accepted:
+            row["AcceptedAnswerId"] = dumped if dumped in accepted else accepted[-1]
+        self._restore_activity(row, answers.values())
+
+    def _restore_activity(self, row: Row, answers: Iterable[Row] = ()) -> None:
+        """Set the date of the last known activity on a post, if the dump has a later date."""
+        if row.get("LastActivityDate", "") >= self._before:
+            names = ("CreationDate", "LastEditDate")
+            dates = [post.get(name, "") for post in (row, *answers) for name in names]
+            row["LastActivityDate"] = max(dates)
+
+    def _finish(self, post: _Post) -> None:
+        """Apply the filters, and make the key and the JSON of a restored post."""
+        row = post.row
+        is_markdown = row[BODY_FROM.key] == FROM_HISTORY and "Body" in row
+        source = row.get("Body", "")
+        if is_markdown and self._needs_html:
+            row["Body"] = render(source, post.date, self._find_title)
+        if not self._filter.passes(post.kind, row):
+            self._reject(post)
+            return
+        if is_markdown and self._keeps_markdown:
+            row["Body"] = source
+        elif self._convert is not None and "Body" in row:
+            row["Body"] = self._convert(row["Body"])
+        if row[BODY_FROM.key] == FROM_HISTORY:
+            self._counts.restored = (self._counts.restored or 0) + 1
+        else:
+            self._counts.unchanged = (self._counts.unchanged or 0) + 1
+        post.rank = row.get("Score", 0)
+        if post.kind == QUESTION:
+            post.rank = row.get("AcceptedAnswerId", post.post_id)
+        # Attributes are in the order of the dump, and those unknown in dumps follow.
+        row = {name: row[name] for name in _ORDER if name in row} | row
+        row[BODY_FROM.key] = row.pop(BODY_FROM.key)
+        post.json = orjson.dumps(row if self._project is None else self._project(row))
+
+    def _find_title(self, host: str, post_id: int) -> str | None:
+        """Return the title of a post of this site as HTML text; None if unknown."""
+        if self._host is None or site_host(host) != self._host:
+            return None
+        title = self._get_title(post_id)
+        return None if title is None else escape(orjson.loads(title), quote=False)
+
+    def _reject(self, post: _Post) -> None:
+        post.kind, post.rank, post.json = _REJECTED[post.kind], 0, b""
+        self._counts.filtered += 1
+
+    def _add_strays(self, posts: list[_Post], of_question: list[_Post]) -> None:
+        unknown, of_unknown = UNKNOWN_ON_DATE
+        reasons = [(post, unknown) for post in posts]
+        for post, reason in (*reasons, *((post, of_unknown) for post in of_question)):
+            self._counts.strays[reason] += 1
+            self.strays.append(stray_line(reason, orjson.loads(post.json)))
+
+
+def find_titles(blocks: Iterable[Block], question_ids: Collection[int]) -> dict[int, str]:
+    """Find the titles that questions had on a date.
+
+    Args:
+        blocks: All blocks of a bucket.
+        question_ids: The questions.
+
+    Returns:
+        Titles by question id, without those of questions that did not exist or have no known title.
+    """
+    titles: dict[int, str] = {}
+    events: defaultdict[int, _Events] = defaultdict(_Events)
+    for keys, json in blocks:
+        at = 0
+        for _, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
+            kind, end = size_and_kind & 15, at + (size_and_kind >> 4)
+            if post_id in question_ids:
+                if kind == QUESTION:
+                    row = orjson.loads(json[at:end])
+                    if isinstance(row.get("Title"), str):
+                        titles.setdefault(post_id, row["Title"])
+                elif kind == LATER and rank in TITLES:
+                    events[post_id].later.add(rank)
+                elif kind == REVISION and rank in TITLES:
+                    events[post_id].revisions.append((rank, json[at:end]))
+            at = end
+    for post_id in titles.keys() & events.keys():
+        if events[post_id].later:
+            revisions = events[post_id].parse(TITLES)
+            text = revisions[-1].get("Text") if revisions else None
+            if text is None:
+                del titles[post_id]
+            else:
+                titles[post_id] = text
+    return titles

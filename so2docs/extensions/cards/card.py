@@ -1,0 +1,184 @@
+"""`--card`: write a manifest of an output, and describe its folder in a dataset card."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from so2docs.dump.storage import is_url
+from so2docs.errors import OptionError, OutputError, flag
+from so2docs.extensions.cards.manifest import (
+    DESCRIBED,
+    FORMAT,
+    Manifest,
+    load,
+    locate,
+    manifest_path,
+)
+from so2docs.extensions.cards.outputs import (
+    DescribedOutput,
+    find_outputs,
+    find_recipe,
+    folder_of_card,
+)
+from so2docs.extensions.cards.readme import START, readme_text, title_of
+from so2docs.options.table import Options
+from so2docs.output.new_files import FOR_SMALL_FILES, NewFiles
+from so2docs.output.part_files import CARD, check_folder, check_replaceable
+from so2docs.output.paths import OutputPaths
+from so2docs.output.product import Product
+from so2docs.output.provenance import UP_TO_DATE, Comparison, Provenance, make_record
+from so2docs.progress import log
+
+
+def check_card(
+    names: OutputPaths, options: Options, read: Sequence[str | None], *, force: bool
+) -> None:
+    """Check, before the conversion, that its inputs can be read again and the card be written."""
+    if names.output == "-":
+        raise OptionError(
+            f"{flag('card', True)} writes a file next to the output; give the name of a file "
+            "instead of -"
+        )
+    check_sources(read)
+    _check_format(options.form.format)
+    folder = folder_of_card(names)
+    Card(folder).check(filter(None, read), force=force)
+    own = manifest_path(names.output)
+    check_replaceable(own, read)
+    find_outputs(folder, but=own)
+
+
+def check_sources(paths: Iterable[str | None]) -> None:
+    """Check that sources can be read again; None stands for a source that is not a file."""
+    if any(path is None or is_url(path) for path in paths):
+        raise OptionError(
+            f"{flag('card', True)} reads the dump a second time, for its SHA-256; give the "
+            "name of a file or folder"
+        )
+
+
+def write_card(names: OutputPaths, read: Sequence[str | None]) -> None:
+    """Write the manifest and the card of a finished conversion; this reads its files once more.
+
+    `read` has the path of each input, or None for an input that is not a file.
+    """
+    Manifest.of_output(names.output, read).save(names.output)
+    try:
+        Card(folder_of_card(names)).build(force=True)
+    except NothingToDescribeError as error:  # Only warn, since the output is complete.
+        log.warning(error)
+
+
+class NothingToDescribeError(OutputError):
+    """All outputs that the card would describe are empty."""
+
+
+class Card(Product[str]):
+    """The card of a folder as a product, compared by its bytes, which the manifests determine."""
+
+    is_updated = False
+    patience = FOR_SMALL_FILES
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(os.path.join(folder, CARD), make_record("card", FORMAT, {}, ()))
+        self._folder = folder
+
+    def check(self, read: Iterable[str] = (), *, force: bool) -> None:
+        """Refuse to replace an input, or a file that so2docs did not write."""
+        if not os.path.exists(self._folder or "."):  # The conversion will make the folder.
+            return
+        check_folder(self.path)
+        check_replaceable(self.path, read)
+        if not force and not self._is_card():
+            self.refuse(self.compare())
+
+    def _is_card(self) -> bool:
+        """Whether so2docs wrote the card; also true for an empty file."""
+        if not os.path.isfile(self.path):
+            return False
+        with open(self.path, "rb") as file:
+            return file.read(len(START)) in (START, b"")
+
+    def compare(self) -> Comparison:
+        """Compare the existing card with the one that the manifests in the folder would give."""
+        if not os.path.exists(self.path):
+            return Comparison("missing")
+        if not self._is_card():
+            return Comparison("unknown", " and is not a card of so2docs")
+        if Path(self.path).read_bytes() == self._text():
+            return Comparison(UP_TO_DATE)
+        return Comparison("another input", ", made from other manifests")
+
+    def load(self, records: list[Provenance]) -> str:
+        """Return the path of the card."""
+        return self.path
+
+    def make(self, files: NewFiles) -> str:
+        """Write the card, and return its path.
+
+        Manifests are read under the lock on the card. The last of several processes that end at
+        the same time therefore describes all outputs.
+        """
+        files.write(self.path, self._text())
+        return self.path
+
+    def _text(self) -> bytes:
+        outputs = find_outputs(self._folder)
+        if not any(output.documents for output in outputs):
+            raise NothingToDescribeError(
+                f"{self._folder or '.'}: no card is written, since no output in it has a document"
+            )
+        return readme_text(title_of(outputs), _by_configuration(outputs)).encode()
+
+
+def _by_configuration(outputs: list[DescribedOutput]) -> dict[str, DescribedOutput]:
+    """Name the configuration of each output: its site or stem, or its path if two are the same."""
+    names = [output.folder or OutputPaths(output.manifest.output, None).stem for output in outputs]
+    if len(set(names)) < len(names):
+        names = [output.name for output in outputs]
+    return dict(zip(names, outputs, strict=True))
+
+
+def describe_existing(output: str, *, force: bool = False) -> str:
+    """Write the card of an existing output unless it is up to date, and its manifest if missing.
+
+    Args:
+        output: Name of the output, as passed to `convert`.
+        force: Replace a `README.md` that is not a card of so2docs.
+
+    Returns:
+        The path of the card.
+
+    Raises:
+        OutputError: The output is missing, has no provenance or was changed, or a file cannot be
+            written.
+        OptionError: Cards do not support the format of the output.
+    """
+    output = locate(output)
+    folder, own = os.path.dirname(output), manifest_path(output)
+    has_manifest = os.path.exists(own)
+    manifest = load(own) if has_manifest else Manifest.of_output(output)
+    _check_format(str(manifest.options.get("format")))
+    if not manifest.is_in_place(folder):
+        raise OutputError(
+            f"{output}: its files do not match its manifest; convert the dump again with "
+            f"{flag('card', True)} and {flag('force', True)}"
+        )
+    recipe = find_recipe(manifest)
+    is_by_site = recipe is not None and recipe.is_by_site
+    card = Card(folder_of_card(OutputPaths(output, None, is_by_site=is_by_site)))
+    card.check(force=force)
+    if not has_manifest:
+        manifest.save(output)
+    # Update an existing card, which describes all outputs of the folder.
+    return card.build(force=force, update=True)
+
+
+def _check_format(name: str) -> None:
+    if name not in DESCRIBED:
+        raise OptionError(
+            f"{flag('card', True)} supports the formats {', '.join(DESCRIBED)}, not {name}; "
+            "leave it out"
+        )

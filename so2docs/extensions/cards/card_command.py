@@ -1,0 +1,34 @@
+"""`so2docs card`: describe an existing output."""
+
+from __future__ import annotations
+
+import click
+
+from so2docs.commands.options import command, quiet
+from so2docs.commands.terminal import tell
+
+
+@command(
+    """
+    so2docs convert sample.stackexchange.com.7z questions.jsonl.gz
+    so2docs card questions.jsonl.gz
+    """
+)
+@click.argument("output", type=click.Path())
+@click.option("--force", is_flag=True, help="Replace a README.md that so2docs did not write.")
+@quiet
+def card(output: str, *, force: bool, quiet: bool) -> None:
+    """Write README.md and a manifest next to OUTPUT, as convert --card does.
+
+    The facts come from the manifest next to OUTPUT, or from the record in OUTPUT, which does not
+    contain the SHA-256 of the dump. The card describes all outputs in the folder that have a
+    manifest.
+
+    Exit codes: 0 done, 1 OUTPUT has no record of how it was made, or a file cannot be written, 2
+    usage error.
+    """
+    from so2docs.extensions.cards.card import describe_existing
+
+    name = describe_existing(output, force=force)
+    if not quiet:
+        tell(name)

@@ -1,0 +1,142 @@
+"""Describe the columns of documents and records in Markdown tables: name, type and meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from so2docs.escape import for_html
+from so2docs.extensions.recipes.finding import RECIPES
+from so2docs.schema import DATES
+
+MEANINGS = {
+    "Id": "id on the site",
+    "PostTypeId": "1 for a question, 2 for an answer",
+    "AcceptedAnswerId": "id of the answer that the asker accepted",
+    "ParentId": "id of the question",
+    "CreationDate": "date of creation, in UTC",
+    "Score": "votes for the post minus votes against it",
+    "ViewCount": "number of views of the question",
+    "Body": "text of the post",
+    "OwnerUserId": "id of the author",
+    "OwnerDisplayName": "name of an author without an account",
+    "LastEditorUserId": "id of the last editor",
+    "LastEditorDisplayName": "name of a last editor without an account",
+    "LastEditDate": "date of the last edit, in UTC",
+    "LastActivityDate": "date of the last activity on the post, in UTC",
+    "Title": "title of the question",
+    "Tags": "tags of the question",
+    "AnswerCount": "number of answers, according to the site",
+    "CommentCount": "number of comments, according to the site",
+    "FavoriteCount": "number of users who saved the question",
+    "ClosedDate": "date when the question was closed, in UTC",
+    "CommunityOwnedDate": "date when the post became a community wiki, in UTC",
+    "ContentLicense": "licence of the text",
+    "BodyFrom": "source of the body: `dump` or `history`",
+    "Url": "URL on the site",
+    "Licenses": "licences of all texts in the document",
+    "Authors": "authors of all texts in the document",
+    "DisplayName": "name of the user",
+    "Reputation": "reputation of the user at the time of the dump",
+    "Badges": "number of badges of the user by class",
+    "Answers": "answers to the question",
+    "IsAccepted": "whether the asker accepted the answer",
+    "Comments": "comments on the post",
+    "Comments.Score": "number of votes for the comment",
+    "PostId": "id of the post",
+    "Text": "text of the comment, or of the revision",
+    "UserDisplayName": "name of a user without an account",
+    "UserId": "id of the user",
+    "User": "the user, from Users.xml",
+    "Owner": "the author, from Users.xml",
+    "LastEditor": "the last editor, from Users.xml",
+    "Links": "links to other questions",
+    "RelatedPostId": "id of the question that the link leads to",
+    "LinkTypeId": "1 for a link, 3 for a duplicate",
+    "LinkType": "`linked` or `duplicate`",
+    "Votes": "number of votes by type",
+    "Bounties": "bounties offered on the question, or awarded to the answer",
+    "Amount": "reputation offered or awarded",
+    "History": "events and revisions of the post",
+    "RevisionGUID": "id shared by the events of a revision",
+    "Events": "types of the events of the revision",
+    "Comment": "comment of the editor",
+    "History.Title": "title in this revision",
+    "History.Body": "Markdown of the body in this revision",
+    "History.Tags": "tags in this revision",
+    "CloseReason": "reason to close the question",
+    "CloseReasonId": "number of the reason to close the question",
+    "OriginalQuestionIds": "ids of the questions that the question duplicates",
+    "ProposedBy": "id of the user who suggested the edit",
+    "ApprovedBy": "ids of the users who approved the suggested edit",
+    "RollbackTo": "revision that the rollback restored",
+    "Voters": "users who voted for the event",
+    "Closed": "reason and date, if the question is closed",
+    "Reason": "reason to close the question",
+    "Date": "date in UTC",
+    "Revisions": "number of revisions of the post",
+    "Editors": "users who edited the post",
+    "BodyMarkdown": "Markdown of the body, from the last revision",
+}
+"""Meanings of columns by name or path; a path takes precedence."""
+
+_TYPES = {"string": "text", "number": "number", "integer": "integer", "boolean": "boolean"}
+
+
+def describe_columns(
+    recipe: str | None, schema: Mapping[str, Any], *, has_dates: bool = False
+) -> Iterator[str]:
+    """Yield Markdown tables that describe the columns of an output and the members of objects.
+
+    A column without an entry in the recipe's `meanings` has the `description` in the schema.
+
+    Args:
+        recipe: Name of the recipe, if any.
+        schema: JSON Schema of a document or record.
+        has_dates: Whether dates have their own type instead of text.
+    """
+    known = RECIPES[recipe] if recipe is not None and recipe in RECIPES else None
+    meanings = {} if recipe is not None and known is None else MEANINGS
+    meanings = {**meanings, **(known.meanings if known else {})}
+    if known is not None and known.configurations:
+        for configuration, (_, file) in known.configurations.items():
+            table = _table(meanings, known.schemas[file], has_dates=False)
+            yield f"Configuration `{configuration}`:\n\n{table}"
+    else:
+        yield _table(meanings, schema, has_dates=has_dates)
+
+
+def _table(meanings: Mapping[str, str], schema: Mapping[str, Any], *, has_dates: bool) -> str:
+    rows = _rows(meanings, schema, has_dates=has_dates)
+    return "\n".join(["| column | type | meaning |", "|---|---|---|", *rows])
+
+
+def _rows(
+    meanings: Mapping[str, str], schema: Mapping[str, Any], prefix: str = "", *, has_dates: bool
+) -> Iterator[str]:
+    for name, kind in schema["properties"].items():
+        path = prefix + name
+        type_ = "date" if has_dates and name in DATES else _type(kind)
+        meaning = _meaning(meanings, path, name, kind).replace("|", r"\|")
+        yield f"| `{path}` | {type_} | {meaning} |"
+        members = kind.get("items", kind)
+        # Votes have 36 types, which are not listed.
+        if "properties" in members and not prefix and name != "Votes":
+            yield from _rows(meanings, members, f"{path}.", has_dates=has_dates)
+
+
+def _meaning(meanings: Mapping[str, str], path: str, name: str, schema: Mapping[str, Any]) -> str:
+    if "const" in schema:
+        return "name of the site, from `--site-field`"
+    if path in meanings or name in meanings:
+        return meanings.get(path) or meanings.get(name, "")
+    return for_html(" ".join(str(schema.get("description", "")).split()))
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    kind = schema.get("type", "string")
+    # The second type is a string, for numbers beyond 64 bits.
+    kind = kind if isinstance(kind, str) else kind[0]
+    if kind == "array":
+        return f"list of {_type(schema.get('items', {}))}"
+    return _TYPES.get(kind, kind)

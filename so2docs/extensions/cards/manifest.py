@@ -1,0 +1,262 @@
+"""Manifests: records of the inputs, options and files of an output, with their checksums.
+
+A manifest is a file next to the output. The same conversion always writes the same bytes, whatever
+the machine or date. `so2docs verify` checks an output against its manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from so2docs.counts import plural
+from so2docs.dump.opening import SourceFile
+from so2docs.dump.storage import unreadable_output
+from so2docs.errors import DumpError, OptionError, OutputError, flag
+from so2docs.extensions.cards.document_schema import build_schema
+from so2docs.extensions.recipes.recipe import METADATA
+from so2docs.extensions.recipes.retrieval_set import RECORDS
+from so2docs.options.request import build_options
+from so2docs.options.table import OutputForm
+from so2docs.output.new_files import write_file
+from so2docs.output.part_files import MANIFEST, RECORD, side_file
+from so2docs.output.product import read_provenance
+from so2docs.output.provenance import File, Provenance, parse_files
+from so2docs.progress import log
+
+FORMAT = 1
+"""Version of manifests. Increase it with each change that breaks readers."""
+
+DESCRIBED = ("jsonl", "json", "parquet")
+"""Formats whose documents a schema can describe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest(Provenance):
+    """The record of an output, with the SHA-256 of its files.
+
+    Attributes:
+        output: Name of the output.
+        documents: Number of documents or records in each file, by name; empty for a retrieval set.
+        schema: JSON Schema of each document; None for recipes without a schema, and for formats of
+            other programs.
+        license: Text of the dump's `license.txt`; None if missing, or if the input was not hashed.
+        format: Version of the manifest.
+    """
+
+    output: str = ""
+    documents: dict[str, int] = field(default_factory=dict)
+    schema: dict[str, Any] | None = None
+    license: str | None = None
+    format: int = FORMAT
+
+    @classmethod
+    def of_output(cls, output: str, read: Sequence[str | None] = ()) -> Manifest:
+        """Make the manifest of an output from its provenance; this reads all its files.
+
+        Args:
+            output: Name of the output, or of the records file of a retrieval set.
+            read: The path of each input, to read it for its SHA-256 and its licence; None for an
+                input that is not a file.
+        """
+        advice = f"convert the dump again with {flag('card', True)}"
+        record = read_provenance(output)
+        if record is None and not os.path.exists(output):
+            raise OutputError(f"{output}: not found; {advice}")
+        if record is None or "questions" not in record.counts:
+            raise OutputError(f"{output}: has no record of how it was made; {advice}")
+        names = [file.name for file in record.files] or [os.path.basename(output)]
+        paths = {name: os.path.join(os.path.dirname(output), name) for name in names}
+        is_set = os.path.basename(output) == RECORDS
+        hashes = {
+            path: File.of("", path, is_hashed=True).sha256
+            for path in dict.fromkeys(read)
+            if path and os.path.isfile(path)
+        }
+        values = {entry.name: getattr(record, entry.name) for entry in fields(record)}
+        values["files"] = tuple(
+            File.of("", path, name, is_hashed=True) for name, path in paths.items()
+        )
+        if read:
+            values["input"] = tuple(
+                file._replace(sha256=hashes.get(path or ""))
+                for file, path in zip(record.input, read, strict=True)
+            )
+        return cls(
+            **values,
+            output=_name(output),
+            documents={} if is_set else {n: _count(path, record) for n, path in paths.items()},
+            schema=_schema(record.options, record.counts["recipe"]),
+            license=_license(hashes),
+        )
+
+    def save(self, output: str) -> None:
+        """Write the manifest next to its output, with the SHA-256 of its fields as `checksum`."""
+        values = self.as_dict()
+        text = json.dumps({**values, "checksum": _checksum(values)}, indent=2)
+        write_file(manifest_path(output), text.encode() + b"\n")
+
+    def is_in_place(self, folder: str) -> bool:
+        """Whether all files of the manifest are in a folder, with the recorded sizes."""
+        paths = [(os.path.join(folder, file.name), file.bytes) for file in self.files]
+        return all(os.path.isfile(path) and os.path.getsize(path) == size for path, size in paths)
+
+
+def _count(path: str, record: Provenance) -> int:
+    """Return the number of documents or records in a file of an output, from its provenance."""
+    of_file = read_provenance(path) if record.files else record
+    counts = {} if of_file is None else of_file.counts
+    names = ("documents", "records", "questions")
+    return next((counts[name] for name in names if counts.get(name) is not None), 0)
+
+
+def _name(output: str) -> str:
+    """Return the name of an output for messages; for a retrieval set, the name of its folder."""
+    folder, name = os.path.split(output)
+    return os.path.basename(os.path.abspath(folder)) if name == RECORDS else name
+
+
+def is_retrieval_set(path: str) -> bool:
+    """Whether a path is the folder of a retrieval set."""
+    records = os.path.join(path, RECORDS)
+    return any(os.path.exists(side_file(records, kind)) for kind in (RECORD, MANIFEST))
+
+
+def locate(output: str) -> str:
+    """Return the path after which side files are named: the output, or a set's records file."""
+    return os.path.join(output, RECORDS) if is_retrieval_set(output) else output
+
+
+def manifest_path(output: str) -> str:
+    """Return the path of the manifest of an output."""
+    return side_file(locate(output), MANIFEST)
+
+
+def _license(paths: Iterable[str]) -> str | None:
+    """Read the first `license.txt` found with the files of a dump; None if not found."""
+    for path in paths:
+        try:
+            with closing(SourceFile(path)) as source:
+                if (text := source.license()) is not None:
+                    return text
+        except DumpError as error:  # Only warn, since the output is complete.
+            log.warning(error)
+    return None
+
+
+def _checksum(values: dict[str, Any]) -> str:
+    """Return the SHA-256 of a manifest's fields."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+_OF_SCHEMA = ("fields", "drop_fields", "as_of", "nest", "attribution")
+"""Options that change the schema."""
+
+
+def _schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | None:
+    """Build the JSON Schema of a conversion from its recorded options; None if unknown."""
+    if options["format"] not in DESCRIBED:
+        return None
+    kwargs = {name: options[name] for name in _OF_SCHEMA if options[name]}
+    if recipe is not None:
+        settings = options["settings"].items()  # Texts such as file names do not change a schema.
+        settings = {k: v for k, v in settings if not isinstance(v, str) or k == METADATA}
+        kwargs |= {"recipe": recipe, "settings": settings}
+    form = OutputForm(options["format"], options["compression"])
+    site_field = options["site_field"]
+    try:
+        return build_schema(
+            build_options(kwargs, form, site_field and tuple(site_field), core="python")
+        )
+    except OptionError:  # The recipe has no schema, or is a user's and not installed here.
+        return None
+
+
+def load(path: str) -> Manifest:
+    """Read and check the manifest at `path`; raise `OutputError` if it is not intact."""
+    try:
+        values = orjson.loads(Path(path).read_bytes())
+        if values.pop("checksum") == _checksum(values) and values["format"] == FORMAT:
+            return Manifest(**parse_files(values))
+        reason = "it is damaged, or from another version of so2docs"
+    except OSError as error:
+        reason = str(error.strerror)
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        reason = "it is damaged, or not a manifest"
+    raise OutputError(
+        f"{path}: the manifest cannot be read ({reason}); convert the dump again with "
+        f"{flag('card', True)} and {flag('force', True)}, or remove it"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The result of a verification: the output matches its manifest.
+
+    Attributes:
+        output: Name of the output.
+        files: Number of files with the recorded size and SHA-256.
+    """
+
+    output: str
+    files: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all fields as JSON-compatible values."""
+        return asdict(self)
+
+    def columns(self) -> dict[str, int | float]:
+        """Return this output's row of a table of several sites."""
+        return {"files": self.files}
+
+    def __str__(self) -> str:
+        return f"{self.output}: {plural(self.files, 'file')} with the SHA-256 of the manifest"
+
+
+def verify(output: str | os.PathLike[str]) -> Verified:
+    """Check the size and SHA-256 of each file of an output against the manifest next to it.
+
+    Args:
+        output: Name of the output, as passed to `convert`, in any folder.
+
+    Returns:
+        The number of checked files.
+
+    Raises:
+        OutputError: There is no manifest, or the output differs from it. The message names the
+            first difference.
+    """
+    name = os.fspath(output)
+    path = manifest_path(name)
+    if not os.path.exists(path):
+        try:
+            os.stat(name)
+        except OSError as error:
+            raise unreadable_output(name, error) from error
+    manifest = load(path)
+    for file in manifest.files:
+        _check_file(os.path.join(os.path.dirname(locate(name)), file.name), file)
+    return Verified(name, len(manifest.files))
+
+
+def _check_file(path: str, recorded: File) -> None:
+    advice = f"copy the output again, or convert the dump again with {flag('card', True)}"
+    try:
+        actual = File.of("", path, is_hashed=True)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be read ({error.strerror}); {advice}") from error
+    if recorded.bytes != actual.bytes:
+        raise OutputError(
+            f"{path}: has {actual.bytes} bytes, but its manifest says {recorded.bytes}; {advice}"
+        )
+    if recorded.sha256 != actual.sha256:
+        raise OutputError(f"{path}: does not match the checksum in its manifest; {advice}")

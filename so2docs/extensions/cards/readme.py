@@ -1,0 +1,372 @@
+"""`README.md`: a dataset card for Hugging Face that describes the outputs of a folder.
+
+The front matter follows the format of dataset cards
+(https://huggingface.co/docs/hub/datasets-cards and datasets-manual-configuration). A folder has one
+card with a configuration for each output that has a manifest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from so2docs.counts import plural
+from so2docs.domain import LICENSE_FILE, licenses_between, site_language
+from so2docs.escape import for_terminal, to_yaml
+from so2docs.extensions.cards.columns import describe_columns
+from so2docs.extensions.cards.manifest import Manifest
+from so2docs.extensions.cards.outputs import TRAIN, DescribedOutput
+from so2docs.options.option import WHOLE
+from so2docs.options.request import Fingerprint
+from so2docs.options.table import OPTIONS, Options
+from so2docs.output.provenance import File
+
+START = b"---\n# Written by so2docs"
+"""First bytes of a card, by which so2docs knows its own."""
+
+_SIZES = {3: "n<1K", 4: "1K<n<10K", 5: "10K<n<100K", 6: "100K<n<1M", 7: "1M<n<10M", 8: "10M<n<100M"}
+"""Size categories by their largest power of ten."""
+
+_TASKS = ("question-answering",)
+"""Task categories of documents, from https://huggingface.co/tasks."""
+
+_DTYPES = {"string": "string", "integer": "int64", "number": "float64", "boolean": "bool"}
+
+_TEXT = """
+# {title}
+
+Questions and answers of a Stack Exchange data dump, nested by so2docs {version}.
+
+{table}
+{notes}{others}{columns}{dump}
+## How it was made
+
+```console
+{commands}
+```
+
+{hashes}
+
+`so2docs verify OUTPUT` checks an output against `.OUTPUT.manifest`, which is next to it.
+
+## Licence
+
+The content was written by the users of the site. It is licensed under {licenses}.
+Anyone who passes it on must name the authors and the licence, link to the source, indicate changes,
+and pass adaptations on under the same or a compatible licence.
+"""
+
+
+def title_of(outputs: list[DescribedOutput]) -> str:
+    """Make a title from the sites' names (or their number, if above three) and the recipes."""
+    sites = dict.fromkeys(o.manifest.site or o.folder or o.manifest.input[0].name for o in outputs)
+    recipes = dict.fromkeys(o.manifest.counts["recipe"] for o in outputs)
+    name = ", ".join(sites) if len(sites) < 4 else f"{len(sites)} Stack Exchange sites"
+    kinds = ", ".join(recipe or "questions with answers" for recipe in recipes)
+    return f"{name}: {kinds}" if len(recipes) < 4 else name
+
+
+def readme_text(title: str, outputs: Mapping[str, DescribedOutput]) -> str:
+    """Return the text of the card for these outputs, by the name of their configurations."""
+    builder = _choose_builder(outputs.values())
+    # Leave out empty outputs: they have no columns, so other outputs would not load.
+    full = {
+        name: output
+        for name, output in outputs.items()
+        if output.documents and not output.is_retrieval_set
+    }
+    others = [output for output in full.values() if _builder(output) != builder]
+    full = {name: output for name, output in full.items() if output not in others}
+    lines = to_yaml(_front_matter(title, outputs.values(), full))
+    text = _TEXT.format(
+        title=title,
+        version=", ".join(sorted({output.manifest.version for output in outputs.values()})),
+        table="\n".join(_table(outputs.values())),
+        notes="".join(_notes(outputs.values())),
+        others=_load_others(others, builder),
+        columns=_columns(outputs.values()),
+        dump=_licenses_of_dumps(outputs.values()),
+        commands="\n".join(f"$ {command(output)}" for output in outputs.values()),
+        hashes="\n".join(_hashes(outputs.values())),
+        licenses=_describe_licenses(_licenses(outputs.values())),
+    )
+    return "\n".join(["---", "# Written by so2docs --card.", *lines, "---"]) + text
+
+
+def _front_matter(
+    title: str, outputs: Iterable[DescribedOutput], full: Mapping[str, DescribedOutput]
+) -> dict[str, Any]:
+    """Return the metadata of all `outputs`, and the configurations of those that are `full`."""
+    outputs = list(outputs)
+    recipes = [(output.manifest.counts["recipe"], output.recipe) for output in outputs]
+    recipes.sort(key=lambda recipe: str(recipe[0]))
+    tasks = [_TASKS if name is None else recipe.tasks if recipe else () for name, recipe in recipes]
+    is_by_site = len(full) > 1 and all(output.folder for output in full.values())
+    configs = _configurations(full, is_by_site=is_by_site)
+    for _, recipe in recipes:
+        configs = recipe.hub_configurations if recipe and recipe.files else configs
+    return {
+        "license": [name.lower().replace(" ", "-") for name in _licenses(outputs)],
+        "language": sorted({site_language(output.manifest.site or "") for output in outputs}),
+        "pretty_name": title,
+        "task_categories": list(dict.fromkeys(task for names in tasks for task in names)),
+        "tags": ["stack-exchange", "question-answering", "so2docs"],
+        "size_categories": [_size_category(sum(output.documents for output in outputs))],
+        "configs": configs,
+        # With one output per site, omit the types of columns, which would take megabytes for
+        # hundreds of sites.
+        "dataset_info": [
+            _dataset_info(name, output, has_features=not is_by_site)
+            for name, output in full.items()
+        ],
+    }
+
+
+def _licenses(outputs: Iterable[DescribedOutput]) -> list[str]:
+    """List the licences of the dates in the dumps, the latest first."""
+    names = {
+        name
+        for counts in (output.manifest.counts for output in outputs)
+        for name in licenses_between(counts.get("first_day"), counts.get("last_day"))
+    }
+    return sorted(names, reverse=True)
+
+
+def _describe_licenses(names: list[str]) -> str:
+    """Name the licences in a sentence: `CC BY-SA 4.0`, or several that depend on the date."""
+    return names[0] if len(names) == 1 else f"{' or '.join(names)}, depending on its date"
+
+
+def _size_category(count: int) -> str:
+    if count >= 10**9:
+        return "n>1B"
+    return next((name for power, name in _SIZES.items() if count < 10**power), "100M<n<1B")
+
+
+def _full_splits(output: DescribedOutput) -> dict[str, list[str]]:
+    """Return the splits that have a document: `datasets` cannot read an empty one."""
+    return {name: files for name, files in output.splits.items() if output.count(files)}
+
+
+def _configurations(
+    outputs: Mapping[str, DescribedOutput], *, is_by_site: bool
+) -> list[dict[str, Any]]:
+    configurations: list[dict[str, Any]] = []
+    if is_by_site:
+        names = [file.name for output in outputs.values() for file in output.manifest.files]
+        kinds = dict.fromkeys(re.sub(r"-\d+(-of-\d+)?(?=\.)", "-*", name) for name in names)
+        data_files = [{"split": TRAIN, "path": [f"*/{kind}" for kind in kinds]}]
+        configurations = [{"config_name": "default", "default": True, "data_files": data_files}]
+    for name, output in outputs.items():
+        data_files = [
+            {"split": split, "path": list(map(output.path, files))}
+            for split, files in _full_splits(output).items()
+        ]
+        configurations.append({"config_name": name, "data_files": data_files})
+    return configurations
+
+
+def _dataset_info(name: str, output: DescribedOutput, *, has_features: bool) -> dict[str, Any]:
+    """Return an entry of `dataset_info`; `datasets` ignores entries without sizes.
+
+    Parquet files of documents get no features, because their columns differ from the JSON Schema.
+    """
+    manifest = output.manifest
+    sizes = {file.name: file.bytes for file in manifest.files}
+    columns = None if manifest.schema is None else features(manifest.schema)
+    has_features = has_features and columns is not None and not output.has_dates
+    return {
+        "config_name": name,
+        **({"features": columns} if has_features else {}),
+        "splits": [
+            {
+                "name": split,
+                "num_bytes": sum(sizes[file] for file in files),
+                "num_examples": output.count(files),
+            }
+            for split, files in _full_splits(output).items()
+        ],
+        "download_size": sum(sizes.values()),
+        "dataset_size": sum(sizes.values()),
+    }
+
+
+def features(schema: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Describe the members of an object for `datasets`; None if a member has no column type.
+
+    Args:
+        schema: JSON Schema of a record, or of an object in a record.
+    """
+    columns = []
+    for name, kind in schema.get("properties", {}).items():
+        if (feature := _feature(kind)) is None:
+            return None
+        columns.append({"name": json.loads(json.dumps(name)), **feature})
+    return columns or None
+
+
+def _feature(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    kind = schema.get("type", "string" if "const" in schema else None)
+    if isinstance(kind, list):  # The second type is a string, for numbers beyond 64 bits.
+        kind = kind[0]
+    if kind not in ("array", "object"):
+        return {"dtype": _DTYPES[kind]} if kind in _DTYPES else None
+    items = schema.get("items", {}) if kind == "array" else schema
+    if items.get("type") in _DTYPES:
+        return {"sequence": _DTYPES[items["type"]]}
+    members = features(items)
+    return None if members is None else {"list" if kind == "array" else "struct": members}
+
+
+def _table(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
+    yield "| output | records | questions | answers |"
+    yield "|---|---:|---:|---:|"
+    for output in outputs:
+        counts = output.manifest.counts
+        numbers = f"{output.documents:,} | {counts['questions']:,} | {counts['answers']:,}"
+        yield f"| `{output.name}` | {numbers} |"
+        if len(output.splits) > 1:
+            for split, files in output.splits.items():
+                yield f"| `{output.name}`, split `{split}` | {output.count(files):,} | | |"
+
+
+def _notes(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
+    for output in outputs:
+        if as_of := output.manifest.options.get("as_of"):
+            yield (
+                f"\n`{output.name}`: the site as it was on {as_of}, restored from a later dump. "
+                "Posts deleted since are missing.\n"
+            )
+        if labels := output.manifest.counts.get("labels"):
+            column = output.recipe.counted if output.recipe else "label"
+            values = ", ".join(f"`{name}` in {count:,}" for name, count in sorted(labels.items()))
+            yield f"\n`{output.name}`: `{column}` is {values} records.\n"
+        if output.documents and (empty := output.splits.keys() - _full_splits(output)):
+            names = ", ".join(f"`{name}`" for name in sorted(empty))
+            yield f"\n`{output.name}`: no configuration lists {names}, which has no record.\n"
+
+
+def _builder(output: DescribedOutput) -> str:
+    """Return the name of the `datasets` builder that reads the files."""
+    return "parquet" if output.is_parquet else "json"
+
+
+def _choose_builder(outputs: Iterable[DescribedOutput]) -> str:
+    """Choose the builder for all configurations: the most frequent, or Parquet in a tie.
+
+    `datasets` loads a folder with the builder of its first configuration.
+    """
+    full = [output for output in outputs if output.documents]
+    if any(output.is_retrieval_set for output in full):
+        return "json"
+    return max(("parquet", "json"), key=list(map(_builder, full)).count)
+
+
+def _load_others(outputs: list[DescribedOutput], builder: str) -> str:
+    """Return Markdown that shows how to load outputs that are not configurations."""
+    if not outputs:
+        return ""
+    lines = []
+    for output in outputs:
+        paths = {name: list(map(output.path, files)) for name, files in output.splits.items()}
+        lines.append(f'load_dataset("{_builder(output)}", data_files={json.dumps(paths)})')
+    code = "\n".join(lines)
+    return (
+        f"\n`datasets` reads one format in a folder, here {builder}. In the folder, load the other "
+        f"outputs with:\n\n```python\n{code}\n```\n"
+    )
+
+
+def _columns(outputs: Iterable[DescribedOutput]) -> str:
+    """Return Markdown that describes the columns; outputs with the same columns share a table."""
+    by_columns: dict[tuple[str, ...], list[str]] = {}
+    for output in outputs:
+        if output.manifest.schema is not None:
+            tables = describe_columns(
+                output.manifest.counts["recipe"],
+                output.manifest.schema,
+                has_dates=output.has_dates,
+            )
+            by_columns.setdefault(tuple(tables), []).append(output.name)
+    parts = ["\n## Columns\n"] if by_columns else []
+    for columns, names in by_columns.items():
+        if len(by_columns) > 1:
+            others = f" and {plural(len(names) - 1, 'other output')}" if len(names) > 1 else ""
+            parts.append(f"`{names[0]}`{others}:\n")
+        parts += (f"{table}\n" for table in columns)
+    return "\n".join(parts)
+
+
+def _licenses_of_dumps(outputs: Iterable[DescribedOutput]) -> str:
+    """Return Markdown that quotes the `license.txt` of each dump once."""
+    by_input: dict[tuple[File, ...], list[DescribedOutput]] = {}
+    for output in outputs:
+        if output.manifest.license is not None:
+            # An archive is several inputs, one for each table that is read from it.
+            read = dict.fromkeys(file._replace(role="") for file in output.manifest.input)
+            by_input.setdefault(tuple(read), []).append(output)
+    parts = ["\n## The dump\n"] if by_input else []
+    for files, same in by_input.items():
+        names = ", ".join(f"`{output.name}`" for output in same)
+        sources = ", ".join(f"`{file.name}`" for file in files)
+        # Indented lines are code, so markup has no effect.
+        quoted = "\n".join(
+            f"    {line}" for line in for_terminal(same[0].manifest.license or "").splitlines()
+        )
+        said = f"Its `{LICENSE_FILE}` says:"
+        parts.append(f"{names}, from {sources}:\n\n{said}\n\n{quoted}\n")
+    return "\n".join(parts)
+
+
+def _hashes(outputs: Iterable[DescribedOutput]) -> list[str]:
+    lines = dict.fromkeys(
+        f"| {f'`{file.sha256}`' if file.sha256 else 'not known'} | {file.bytes:,} | `{name}` |"
+        for output in outputs
+        for file, name in (
+            *((file, file.name) for file in output.manifest.input),
+            *((file, output.path(file.name)) for file in output.manifest.files),
+        )
+    )
+    return ["| SHA-256 | bytes | file |", "|---|---:|---|", *lines]
+
+
+def command(output: DescribedOutput) -> str:
+    """Return the command that makes the output, with all options that differ from the defaults."""
+    manifest = output.manifest
+    usual = Fingerprint.of(Options()).by_option()
+    if manifest.counts["recipe"] is not None:
+        del usual["body"]  # Recipes may set the body, so always write the option.
+    if output.is_retrieval_set:
+        usual["compression"] = "none"  # The files of a set are always uncompressed.
+    words = ["so2docs", "convert", manifest.input[0].name, output.name]
+    for name in (name for name in OPTIONS if name in manifest.options):
+        value = manifest.options[name]
+        if value != usual.get(name):
+            words += _words(name, value, manifest)
+    return shlex.join([*words, "--card"])
+
+
+def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
+    option = OPTIONS[name].spellings[0]
+    if name == "recipe":  # The value is the fingerprint of the recipe; write its name.
+        return [option, manifest.counts["recipe"]]
+    if OPTIONS[name].is_switch:  # The value of `if_present` lists the missing tables.
+        return [option]
+    if name in ("drop_users", "drop_posts", "keep_users", "keep_posts"):
+        value = "FILE"  # The name of the file may hold private ids of people.
+    if name == "settings":
+        # Drop the hash of the file of a tokenizer.
+        texts = {key: re.sub(r" [0-9a-f]{12}$", "", str(item)) for key, item in value.items()}
+        return [word for key, text in texts.items() for word in ("--set", f"{key}={text}")]
+    if name == "sample":
+        value = f"{int(value) / WHOLE:.12g}"
+    if name == "site_field":
+        has_site = manifest.options["site"] is not None
+        return [option, value[0], *([] if has_site else ["--site", value[1]])]
+    if name in ("fields", "drop_fields"):
+        value = ",".join(value)
+    values = value if isinstance(value, list) else [value]
+    return [word for item in values for word in (option, str(item))]

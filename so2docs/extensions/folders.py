@@ -1,0 +1,364 @@
+"""Process folders: apply a function for one output or dump to each site.
+
+An error in one site does not stop the processing of other sites. Files that are up to date stay
+unchanged.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from so2docs.api.batch import read_failures
+from so2docs.api.sites import (
+    Done,
+    SiteResult,
+    SiteState,
+    SiteTask,
+    WhenDone,
+    dump_tasks,
+    input_size,
+    plan_outputs,
+    run_sites,
+)
+from so2docs.dump.source import Source
+from so2docs.dump.storage import unreadable_output
+from so2docs.errors import (
+    OptionError,
+    OutputError,
+    So2docsError,
+    flag,
+)
+from so2docs.extensions.cards.manifest import load, verify
+from so2docs.extensions.changes.diff import ChangesFile, diff
+from so2docs.extensions.inspection.inspect import inspect, locate_all
+from so2docs.extensions.sqlite.build import find_database, to_sqlite
+from so2docs.extensions.statistics.stats import stats
+from so2docs.extensions.tables.tables import tables
+from so2docs.extensions.tables.tags import TagsFile, tags
+from so2docs.options.products import ChangesOptions, ComparisonOptions, DatabaseOptions
+from so2docs.options.request import read_options
+from so2docs.options.sites import site_from_name
+from so2docs.options.table import options_of
+from so2docs.output.file import Target
+from so2docs.output.new_files import NewFiles, temporary_folder
+from so2docs.output.part_files import MANIFEST
+from so2docs.output.product import Product, read_provenance
+from so2docs.output.provenance import UP_TO_DATE
+from so2docs.progress import Shown
+from so2docs.reader.folder import check_holds_outputs, outputs_in, readable
+
+PathLike = str | os.PathLike[str]
+
+
+def for_each_site(
+    function: Callable[..., Any],
+    sources: Any,
+    folder: PathLike | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Shown = False,
+    when_done: WhenDone | None = None,
+    **keywords: Any,
+) -> list[SiteResult]:
+    """Run a function of so2docs on each of several sites, and continue if one fails.
+
+    For several dumps, `convert_all` calls `convert`. Files that are up to date are kept.
+
+    | function | sources | files in `folder` |
+    |---|---|---|
+    | `tables` | dumps | a folder for each site |
+    | `tags` | dumps | `SITE.jsonl.gz` |
+    | `inspect` | dumps | |
+    | `stats`, `verify` | a folder of outputs | |
+    | `to_sqlite` | a folder of outputs | `SITE.db` |
+    | `diff` | two folders of outputs, old and new | `SITE.jsonl.gz`, or `SITE.ravendbdump` |
+
+    `diff` counts all questions of a new site as added. The state of a site without a new output is
+    `gone`, or `failed` if its conversion failed according to the keyword `report`, the report of
+    `convert_all`. Without a `folder`, changes are only counted. `verify` fails for an output
+    without a manifest. `inspect` reads a file that belongs to another dump, such as
+    `stackoverflow.com-Comments.7z`, only with that dump.
+
+    Examples:
+        >>> so2docs.for_each_site(so2docs.tables, glob.glob("*.7z"), "tables", only="posts")
+        >>> so2docs.for_each_site(so2docs.diff, ("2024-04", "2024-07"), "changes")
+
+    Args:
+        function: The function.
+        sources: Paths of dumps, a folder of outputs of `convert`, or two such folders.
+        folder: Folder for the files, made if it does not exist.
+        jobs: Worker processes for all sites together; all cores if None.
+        progress: Show the progress of all sites together.
+        when_done: Function called with the result of each site as it ends.
+        keywords: Other keyword arguments of the function, for each site; for `diff`, also those of
+            `Changes.write`, with a folder for `deleted`.
+
+    Returns:
+        The result of each site, in the order of the dumps, or sorted by site. Each `result` is
+        that of the function (for `diff` a `Summary`, for `tags` a `TagsReport`), or None if the
+        site failed or is up to date.
+
+    Raises:
+        OptionError: An option has a value that is not allowed, or two dumps would have the same
+            output.
+        OutputError: A folder cannot be read, or has no outputs.
+    """
+    plans: dict[Any, tuple[Callable[..., list[SiteTask]], bool]] = {
+        tables: (partial(_plan_dumps, _write_tables, ""), True),
+        tags: (partial(_plan_dumps, _write_tags, ".jsonl.gz"), True),
+        to_sqlite: (_plan_databases, True),
+        diff: (_plan_changes, True),
+        inspect: (_plan_inspections, False),
+        stats: (_plan_stats, False),
+        verify: (_plan_checks, False),
+    }
+    if function not in plans:
+        names = ", ".join(function.__name__ for function in plans)
+        raise OptionError(f"{function!r} is not for several sites; give one of: {names}")
+    plan, writes_files = plans[function]
+    if not writes_files and folder is not None:
+        raise OptionError(f"{function.__name__} writes no files; leave {os.fspath(folder)} out")
+    tasks = plan(sources, *([folder] if writes_files else []), **keywords)
+    return run_sites(tasks, jobs, progress=progress, when_done=when_done, resumes=writes_files)
+
+
+def _plan_changes(
+    folders: tuple[PathLike, PathLike],
+    changes_dir: PathLike | None,
+    *,
+    report: PathLike | None = None,
+    **kwargs: Any,
+) -> list[SiteTask]:
+    old_dir, new_dir = (os.fspath(folder) for folder in folders)
+    names = options_of(ComparisonOptions).keys() & kwargs.keys()
+    counted = {name: kwargs.pop(name) for name in names}
+    options = read_options(ChangesOptions, kwargs)
+    diff("", "", **counted).check(options)
+    old, new = outputs_in(old_dir), outputs_in(new_dir)
+    check_holds_outputs(new_dir, new)
+    failures = {} if report is None else read_failures(os.fspath(report))
+    folder, ids = (
+        None if path is None else _made(path, old_dir, new_dir)
+        for path in (changes_dir, options.deleted)
+    )
+    if folder is not None and ids is not None and os.path.samefile(folder, ids):
+        raise OptionError(f"{ids}: is the folder of the changes; give another {flag('deleted')}")
+    end = ".ravendbdump" if options.format == "ravendb" else ".jsonl.gz"
+    tasks = []
+    for site in sorted({*old, *new}):
+        target = "" if folder is None else os.path.join(folder, site + end)
+        removed = None if ids is None else os.path.join(ids, f"{site}.jsonl.gz")
+        pair = old.get(site), new.get(site)
+        how = replace(options, deleted=removed)
+        work = partial(_diff_site, *pair, target, counted, how, failure=failures.get(site))
+        size = input_size([*old.get(site, ()), *new.get(site, ())])
+        tasks.append(SiteTask(site, target or (old.get(site) or new[site])[0], size, work))
+    return tasks
+
+
+@contextmanager
+def _readable_or_empty(paths: list[str] | None, other: str) -> Iterator[str]:
+    """Yield the output of a site; for None, an empty one with the provenance of `other`."""
+    if paths is not None:
+        yield readable(paths)
+        return
+    provenance = read_provenance(other)
+    with temporary_folder(None) as folder:
+        path = os.path.join(folder, "empty.jsonl")
+        with NewFiles() as files, Target(files, path, indexed=True) as target:
+            target.record = b"" if provenance is None else provenance.to_json()
+        yield path
+
+
+def _diff_site(
+    old: list[str] | None,
+    new: list[str] | None,
+    target: str,
+    counted: dict[str, Any],
+    options: ChangesOptions,
+    *,
+    failure: str | None,
+) -> Done:
+    """Compare the outputs of one site; None stands for a missing output."""
+    if new is None:
+        assert old is not None
+        if failure is not None:
+            raise OutputError(f"no output, because the conversion failed: {failure}")
+        return Done("gone", old[0])
+    new_path = readable(new)
+    with _readable_or_empty(old, new_path) as old_path:
+        changes = diff(old_path, new_path, **counted)
+        if target:
+            product = ChangesFile(changes, target, options)
+            if product.find(force=options.force, update=options.update) is not None:
+                return Done(UP_TO_DATE, target)
+            summary = product.build(force=options.force, update=options.update)
+        else:
+            summary = changes.count()
+    if old is None:
+        summary.old_path = ""
+        return Done("new", target or new_path, summary)
+    posts = summary.questions
+    state: SiteState = "changed" if posts.added or posts.changed or posts.deleted else "unchanged"
+    return Done(state, target or new_path, summary)
+
+
+def _plan_stats(folder: PathLike) -> list[SiteTask]:
+    return [
+        SiteTask(site, paths[0], input_size(paths), partial(_count, paths), is_divisible=True)
+        for site, paths in _outputs(folder).items()
+    ]
+
+
+def _count(paths: list[str], *, jobs: int | None, progress: bool) -> Done:
+    path = readable(paths)
+    return Done("counted", path, stats(path, jobs=jobs, progress=progress))
+
+
+def _plan_checks(folder: PathLike) -> list[SiteTask]:
+    outputs = _outputs(folder)
+    folder = os.fspath(folder)
+    files_by_output = _manifests(folder)
+    described = {file for files in files_by_output.values() for file in files}
+    for path in (path for paths in outputs.values() for path in paths):
+        if (name := os.path.basename(path)) not in described:
+            files_by_output.setdefault(name, [name])
+    tasks = []
+    for name, files in sorted(files_by_output.items()):
+        path, size = os.path.join(folder, name), input_size(os.path.join(folder, f) for f in files)
+        tasks.append(SiteTask(name, path, size, partial(_verify, path)))
+    return tasks
+
+
+def _manifests(folder: str) -> dict[str, list[str]]:
+    """Return the file names in each manifest of a folder, by output; empty if it is damaged."""
+    manifests: dict[str, list[str]] = {}
+    for name in sorted(os.listdir(folder)):
+        if name.startswith(".") and name.endswith(f".{MANIFEST}"):
+            files = manifests.setdefault(name.removeprefix(".").removesuffix(f".{MANIFEST}"), [])
+            with suppress(OutputError):
+                files += [file.name for file in load(os.path.join(folder, name)).files]
+    return manifests
+
+
+def _verify(path: str) -> Done:
+    return Done("verified", path, verify(path))
+
+
+def _plan_databases(
+    folder: PathLike, database_dir: PathLike | None, **keywords: Any
+) -> list[SiteTask]:
+    outputs = _outputs(folder)
+    options = read_options(DatabaseOptions, keywords)
+    for name in ("site", "tag_texts", "profiles", "nest", "as_of"):
+        is_for_dumps = name in ("nest", "as_of")
+        if getattr(options, name) and (is_for_dumps or len(outputs) > 1):
+            target = "dumps" if is_for_dumps else "one output"
+            reason = f"{os.fspath(folder)} is a folder of outputs"
+            raise OptionError(f"{flag(name)} applies only to {target}; {reason}")
+    databases = _made(database_dir)
+    tasks = []
+    for name, paths in outputs.items():
+        target = os.path.join(databases, f"{name}.db")
+        work = partial(_make_database, paths, target, keywords)
+        # Several sites run in parallel, with one process for each.
+        is_alone = len(outputs) == 1
+        tasks.append(SiteTask(name, target, input_size(paths), work, is_divisible=is_alone))
+    return tasks
+
+
+def _make_database(
+    paths: list[str],
+    target: str,
+    settings: dict[str, Any],
+    *,
+    jobs: int | None = 1,
+    progress: Shown = False,
+) -> Done:
+    product = find_database(readable(paths), target, **settings, jobs=jobs, progress=progress)
+    options = product.options
+    return _build(product, force=options.force, update=options.update)
+
+
+def _plan_dumps(
+    make: Callable[..., Done],
+    end: str,
+    sources: Iterable[PathLike],
+    output_dir: PathLike | None,
+    **keywords: Any,
+) -> list[SiteTask]:
+    return dump_tasks(make, plan_outputs(sources, _made(output_dir), end), keywords)
+
+
+def _write_tables(source: str, output: str, **kwargs: Any) -> Done:
+    report = tables(source, output, **kwargs)
+    return Done("made", output, report) if report.is_new else Done(UP_TO_DATE, output)
+
+
+def _write_tags(
+    source: str, output: str, *, update: bool = False, force: bool = False, **kwargs: Any
+) -> Done:
+    product = TagsFile(tags(source, **kwargs), output)
+    return _build(product, force=force, update=update)
+
+
+def _plan_inspections(sources: Iterable[PathLike], **keywords: Any) -> list[SiteTask]:
+    paths = [os.fspath(source) for source in sources]
+    others = _tables_of_others(paths)
+    paths = [path for path in paths if os.path.realpath(path) not in others]
+    return dump_tasks(_inspect, [(path, site_from_name(path), path) for path in paths], keywords)
+
+
+def _tables_of_others(paths: list[str]) -> set[str]:
+    """Return the real paths of files that `inspect` reads with another of these dumps."""
+    others: set[str] = set()
+    for path in paths:
+        with suppress(So2docsError), Source(path) as source:  # `inspect` will raise it again.
+            files = set(map(os.path.realpath, locate_all(source).values()))
+            others |= files - {os.path.realpath(path)}
+    return others
+
+
+def _inspect(source: str, output: str, **kwargs: Any) -> Done:
+    inspection = inspect(source, **kwargs)
+    return Done("inspected" if inspection.is_sound else "damaged", output, inspection)
+
+
+def _build(product: Product[Any], *, force: bool, update: bool) -> Done:
+    """Make the product of a site unless it is up to date."""
+    if product.find(force=force, update=update) is not None:
+        return Done(UP_TO_DATE, product.path)
+    return Done("made", product.path, product.build(force=force, update=update))
+
+
+def _outputs(folder: PathLike) -> dict[str, list[str]]:
+    outputs = outputs_in(os.fspath(folder))
+    check_holds_outputs(os.fspath(folder), outputs)
+    return outputs
+
+
+def _made(folder: PathLike | None, *read: str) -> str:
+    """Make an output folder, and return its path; `read` are the input folders.
+
+    Raises:
+        OptionError: The name is empty, or the folder is one of the input folders.
+        OutputError: The folder cannot be made.
+    """
+    path = "" if folder is None else os.fspath(folder)
+    if path in ("", "-"):
+        raise OptionError("outputs of several sites go to a folder; give its name")
+    try:
+        os.makedirs(path, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise OptionError(f"{path}: is a file; outputs of several sites go to a folder") from None
+    except OSError as error:
+        raise unreadable_output(path, error) from error
+    for other in read:
+        if os.path.samefile(path, other):
+            raise OptionError(f"{path}: is also an input; choose another folder")
+    return path

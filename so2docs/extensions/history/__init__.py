@@ -1,0 +1,1 @@
+"""Revisions of posts, nested into documents."""

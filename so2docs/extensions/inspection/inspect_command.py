@@ -1,0 +1,59 @@
+"""`so2docs inspect`: describe dumps. Its modules are imported when it runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from so2docs.commands.options import command, quiet, table_option
+from so2docs.commands.terminal import allow_any_encoding, say, shows_progress, tell
+from so2docs.escape import for_terminal
+
+
+@command(
+    """
+    so2docs inspect sample.stackexchange.com.7z
+    so2docs inspect *.7z --json > dumps.json
+    """
+)
+@click.argument("dumps", nargs=-1, required=True, type=click.Path(), metavar="DUMP...")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of text.")
+@table_option("jobs", "Number of worker processes.")
+@table_option("work_dir", "Folder for temporary files.")
+@quiet
+def inspect(*, dumps: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> int:
+    """Describe each DUMP without converting it.
+
+    The description contains the form and compression of the dump, the rows, dates and order of each
+    table, the probable release, columns without values, and rows made up by the publisher. For
+    several dumps, it ends with a table of all.
+
+    Exit codes: 0 every table can be read, 1 a table cannot be read or is not well-formed XML, 2
+    usage error.
+    """
+    from so2docs.api.sites import SiteResult, exit_code, summary
+    from so2docs.extensions.folders import for_each_site
+    from so2docs.extensions.inspection.inspect import inspect as describe
+
+    def show(result: SiteResult) -> None:
+        if result.error is not None:
+            say(result)
+            return
+        for table in result.result.tables.values():
+            if table.problem:
+                say(table.problem)
+        if not as_json:
+            click.echo(for_terminal(result.result))
+
+    allow_any_encoding()
+    results = for_each_site(
+        describe, dumps, progress=shows_progress(quiet), when_done=show, **options
+    )
+    if as_json:
+        values = [result.result.as_dict() for result in results if result.result is not None]
+        click.echo(json.dumps(values, indent=2, ensure_ascii=False))
+    elif len(results) > 1 and not quiet:
+        tell(summary(results))
+    return exit_code(results)

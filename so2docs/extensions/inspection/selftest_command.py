@@ -1,0 +1,60 @@
+"""`so2docs selftest`: check the installation. Also describes it for `--version --verbose`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sqlite3
+import sys
+from contextlib import suppress
+from importlib import metadata
+
+import click
+
+import so2docs
+from so2docs.commands.options import command
+from so2docs.parse import core
+
+
+def describe_installation() -> dict[str, str]:
+    """Describe the installation for a bug report: versions, core and system, by name."""
+    versions = {
+        "so2docs": f"{so2docs.__version__} ({core.describe()})",
+        "Python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "SQLite": sqlite3.sqlite_version,
+        "processors": str(os.cpu_count()),
+    }
+    for requirement in _requirements():
+        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+        with suppress(metadata.PackageNotFoundError):
+            # Extras also list so2docs as a requirement; keep the version set above.
+            versions.setdefault(name, metadata.version(name))
+    return versions
+
+
+def _requirements() -> list[str]:
+    try:
+        return metadata.requires("so2docs") or []
+    except metadata.PackageNotFoundError:  # The package is on PYTHONPATH, but not installed.
+        return []
+
+
+@command()
+def selftest() -> None:
+    """Check this installation: convert a built-in sample in several ways, and compare the outputs.
+
+    This tests both cores, worker processes, and a 7z archive. It takes about a second.
+    """
+    from so2docs.extensions.inspection.selftest import selftest as run
+
+    failed = 0
+    for check in run():
+        click.echo(str(check))
+        failed += check.problem is not None
+    if failed:
+        click.echo("\nPlease report this with the following:", err=True)
+        for name, version in describe_installation().items():
+            click.echo(f"  {name}: {version}", err=True)
+        sys.exit(1)

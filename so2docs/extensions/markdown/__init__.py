@@ -1,0 +1,1 @@
+"""Markdown from HTML, and TeX formulas."""

@@ -1,0 +1,1 @@
+"""Parquet, Arrow and data frames."""

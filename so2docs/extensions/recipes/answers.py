@@ -1,0 +1,504 @@
+"""Recipes for training on answers: `qa`, `messages`, `pairs`, `triplets`, `kto`, `preferences`.
+
+`qa` has TRL's standard prompt-completion form (https://huggingface.co/docs/trl/dataset_formats). It
+has a record for each answer, the accepted answer first, then by score; on request, only for the
+accepted or the best answer. TRL joins prompt and completion unchanged, and trains on the tokens of
+the completion alone. The prompt therefore ends in a line `Answer:`, and the completion starts with
+a space: no tokenizer like that of GPT-2 or GPT-4 puts both into one token.
+`messages` has the same content in TRL's conversational form for chat templates: a system message if
+requested, a user message with the question, and an assistant message with the answer.
+
+`pairs` has TRL's standard preference form, with an explicit prompt; on request, with messages in
+place of texts (the conversational form). The score of `preferences` decides which answer is better.
+A question gives at most ten pairs, as in lvwerra/stack-exchange-paired on the Hugging Face Hub. The
+pairs are drawn with the question's id as the seed, so that every run draws the same pairs.
+
+`triplets` are pairs in the form of sentence-transformers, which expects the columns in the order
+`anchor`, `positive`, `negative` (https://sbert.net/docs/sentence_transformer/dataset_overview.html).
+A negative has a score of at most 0, because an answer that readers liked is relevant too.
+`kto` has TRL's unpaired preference form: `label` is true if the score of `preferences` is above a
+threshold, by default 0. Answers with this score are left out.
+
+`preferences` has the form of HuggingFaceH4/stack-exchange-preferences on the Hugging Face Hub, as
+described in its card and made by its script `make_stack_exchange.py`. It contains the questions
+with at least two answers and at least two different scores, with bodies as HTML. Authors without a
+user id are user -1, called "Community" in every dump; authors missing from Users.xml are
+"(user-not-found)".
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import accumulate, groupby
+from operator import itemgetter
+from typing import Any
+
+from so2docs.extensions.recipes import posts
+from so2docs.extensions.recipes.posts import (
+    is_accepted,
+    preference_score,
+    prompt,
+    score,
+    site_url,
+    text,
+)
+from so2docs.extensions.recipes.recipe import (
+    BEST,
+    BOOLEAN,
+    INTEGER,
+    TEXT,
+    Document,
+    Recipe,
+    Record,
+    Schema,
+    Setting,
+    array,
+    record,
+)
+
+_END_OF_PROMPT, _START_OF_COMPLETION = "\n\nAnswer:", " "
+"""Text between question and answer, which TRL joins without adding any."""
+
+
+def qa(question: Document, *, accepted: bool = False) -> Iterator[Record]:
+    """Make a record for each answer, the accepted answer first, then by descending score.
+
+    Args:
+        question: The document.
+        accepted: Use only the accepted answer, if present.
+    """
+    asked = prompt(question) + _END_OF_PROMPT
+    for answer, metadata in _with_metadata(question, _answers(question, accepted=accepted)):
+        completion = _START_OF_COMPLETION + text(answer)
+        yield {"prompt": asked, "completion": completion, "metadata": metadata}
+
+
+def _answers(question: Document, *, accepted: bool) -> list[Document]:
+    answers = posts.rank(question)
+    return [a for a in answers if is_accepted(a, question)] if accepted else answers
+
+
+def _with_metadata(
+    question: Document, answers: list[Document]
+) -> Iterator[tuple[Document, Record]]:
+    """Yield each answer with the metadata of the question and the answer."""
+    metadata, base = posts.metadata(question), site_url(question)
+    for answer in answers:
+        yield answer, {**metadata, "answer": posts.side(answer, question, base)}
+
+
+_QA_METADATA = record(**posts.METADATA, answer=record(**posts.SIDE))
+QA = Recipe(
+    "qa",
+    qa,
+    record(prompt=TEXT, completion=TEXT, metadata=_QA_METADATA),
+    optional_tables=("users",),
+    fields=posts.FIELDS,
+    body="markdown",
+    attributed="posts",
+    without_banner=True,
+    min_answers=1,
+    settings=(BEST,),
+    options=("accepted",),
+    summary="a question and an answer, as prompt and completion",
+    tasks=("question-answering", "text-generation"),
+    meanings={
+        **posts.MEANINGS,
+        "prompt": "question: title and body",
+        "completion": "answer to the question",
+        "metadata.answer": "id, URL, score, licence and authors of the answer",
+    },
+)
+
+
+def messages(
+    question: Document, *, system: str | None = None, accepted: bool = False
+) -> Iterator[Record]:
+    """Make a conversation for each answer, the accepted answer first, then by descending score.
+
+    If comments are nested, the comments on the answer by its author and by the asker continue the
+    conversation, up to the last comment by the author.
+
+    Args:
+        question: The document.
+        system: System message at the start of each conversation.
+        accepted: Use only the accepted answer, if present.
+    """
+    first = [] if system is None else [_message("system", system)]
+    first.append(_message("user", prompt(question)))
+    base = site_url(question)
+    for answer, metadata in _with_metadata(question, _answers(question, accepted=accepted)):
+        sides = [*first, _message("assistant", text(answer))]
+        if comments := _dialogue(answer, question):
+            for role, turn in groupby(comments, key=itemgetter(0)):
+                texts = [posts.comment_text(comment) for _, comment in turn]
+                if sides[-1]["role"] == role:
+                    texts.insert(0, sides.pop()["content"])
+                sides.append(_message(role, "\n\n".join(texts)))
+            metadata["comments"] = [posts.origin(comment, base) for _, comment in comments]
+        yield {"messages": sides, "metadata": metadata}
+
+
+def _dialogue(answer: Document, question: Document) -> list[tuple[str, Document]]:
+    """List the comments on an answer by the asker and by the answer's author, with their roles.
+
+    The last comment is by the answer's author. The list is empty if the same user wrote question
+    and answer, or if one of the two users is unknown.
+    """
+    roles = {answer.get("OwnerUserId"): "assistant", question.get("OwnerUserId"): "user"}
+    if len(roles) < 2 or None in roles:
+        return []
+    turns = [
+        (roles[comment["UserId"]], comment)
+        for comment in answer.get("Comments", ())
+        if comment.get("UserId") in roles
+    ]
+    while turns and turns[-1][0] == "user":
+        turns.pop()
+    return turns
+
+
+def _message(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}
+
+
+_MESSAGES = array(record(role=TEXT, content=TEXT))
+MESSAGES = replace(
+    QA,
+    name="messages",
+    function=messages,
+    schema=record(
+        messages=_MESSAGES,
+        metadata={
+            **record(**_QA_METADATA["properties"], comments=array(record(**posts.ORIGIN))),
+            "required": _QA_METADATA["required"],
+        },
+    ),
+    settings=(Setting("system", "Start each conversation with this system message.", str), BEST),
+    summary="a question and an answer, as a conversation (SFT)",
+    aliases=("sft",),
+    meanings={
+        **QA.meanings,
+        "messages": "conversation that starts with the question and an answer",
+        "role": "`system`, `user` or `assistant`",
+        "content": "text of the message",
+        "metadata.comments": "licence, authors and date of each comment in the conversation",
+    },
+)
+
+MOST_PAIRS = 10
+
+
+def pairs(
+    question: Document, *, conversational: bool = False, **selection: Any
+) -> Iterator[Record]:
+    """Make records from up to ten pairs of answers to a question, the best answers first.
+
+    Args:
+        question: The document.
+        conversational: Whether to make messages in place of texts.
+        selection: `max_days`, and arguments of `draw_pairs`.
+    """
+    for asked, chosen, rejected, others in _pairs(question, **selection):
+        record: Record = {
+            "prompt": asked + _END_OF_PROMPT,
+            "chosen": _START_OF_COMPLETION + chosen,
+            "rejected": _START_OF_COMPLETION + rejected,
+        }
+        if conversational:
+            record = {
+                "prompt": [_message("user", asked)],
+                "chosen": [_message("assistant", chosen)],
+                "rejected": [_message("assistant", rejected)],
+            }
+        yield {**record, **others}
+
+
+def _pairs(
+    question: Document, *, max_days: int | None = None, **selection: Any
+) -> Iterator[tuple[str, str, str, Record]]:
+    """Yield for each pair: question, better answer, worse answer, other fields of the record."""
+    scored = [(preference_score(answer, question), answer) for answer in posts.rank(question)]
+    scored.sort(key=lambda pair: -pair[0])
+    drawn = draw_pairs([score for score, _ in scored], question["Id"], **selection)
+    if not drawn:
+        return
+    asked, metadata, base = prompt(question), posts.metadata(question), site_url(question)
+    places = {place for pair in drawn for place in pair}
+    sides = {place: posts.side(scored[place][1], question, base) for place in places}
+    for better, worse in drawn:
+        (score_chosen, chosen), (score_rejected, rejected) = scored[better], scored[worse]
+        if max_days is not None and _days_between(chosen, rejected) > max_days:
+            continue
+        others = {
+            "score_chosen": score_chosen,
+            "score_rejected": score_rejected,
+            "metadata": {**metadata, "chosen": sides[better], "rejected": sides[worse]},
+        }
+        yield asked, text(chosen), text(rejected), others
+
+
+def _days_between(one: Document, other: Document) -> float:
+    """Return the time between two posts in days; infinite if a date is unknown."""
+    try:
+        dates = [datetime.fromisoformat(str(post.get("CreationDate"))) for post in (one, other)]
+    except ValueError:
+        return math.inf
+    return abs(dates[0] - dates[1]) / timedelta(days=1)
+
+
+def draw_pairs(
+    scores: list[int],
+    seed: int,
+    *,
+    min_margin: int = 1,
+    best: bool = False,
+    max_negative: int | None = None,
+) -> list[tuple[int, int]]:
+    """Draw up to ten pairs of answers; return the indexes of the better and the worse of each pair.
+
+    Pairs are numbered instead of listed, because a question may have a million answers.
+
+    Args:
+        scores: Scores of the answers, in descending order.
+        seed: Seed of the draw.
+        min_margin: Minimum difference between the scores of a pair.
+        best: Draw only pairs whose better answer is the first.
+        max_negative: Highest score of a worse answer; None for any score.
+    """
+    rising = [-score for score in scores]
+    first = 0 if max_negative is None else bisect_left(rising, -max_negative)
+    worse_answers = [
+        len(scores) - max(first, bisect_right(rising, score + min_margin - 1))
+        for score in (rising[:1] if best else rising)
+    ]
+    ends = list(accumulate(worse_answers))
+    total = ends[-1] if ends else 0
+    numbers = set(range(total)) if total <= MOST_PAIRS else set[int]()
+    # Use only random(): the other functions of the module give different results in different
+    # versions of Python.
+    import random
+
+    draw = random.Random(seed).random
+    while len(numbers) < min(total, MOST_PAIRS):
+        numbers.add(int(draw() * total))
+    drawn = []
+    for number in sorted(numbers):
+        better = bisect_right(ends, number)
+        drawn.append((better, len(scores) - ends[better] + number))
+    return drawn
+
+
+def _pairs_schema(texts: Schema, *columns: str) -> Schema:
+    side = record(**posts.SIDE)
+    return record(
+        **dict.fromkeys(columns, texts),
+        score_chosen=INTEGER,
+        score_rejected=INTEGER,
+        metadata=record(**posts.METADATA, chosen=side, rejected=side),
+    )
+
+
+MIN_MARGIN = Setting(
+    "min_margin", "Minimum difference between the scores of two answers.", int, 1, least=1
+)
+MAX_DAYS = Setting(
+    "max_days",
+    "Leave out pairs whose answers were created more than this many days apart.",
+    int,
+    usually="any time",
+    least=0,
+)
+_PAIR = ("prompt", "chosen", "rejected")
+_PAIRS = replace(
+    QA,
+    name="pairs",
+    min_answers=2,
+    settings=(
+        Setting("conversational", "Write messages instead of texts.", bool, False),
+        MIN_MARGIN,
+        MAX_DAYS,
+        replace(BEST, help="Use only pairs whose better answer is the best of all."),
+    ),
+    options=(),
+    needs_all_answers=True,
+    summary="two answers to a question, the better one first, for preference training (DPO)",
+    aliases=("dpo",),
+    meanings={
+        **QA.meanings,
+        "role": "`user` or `assistant`",
+        "content": "text of the message",
+        "chosen": "better answer",
+        "rejected": "worse answer",
+        "score_chosen": "score of the better answer, like `pm_score` of `preferences`",
+        "score_rejected": "score of the worse answer, like `pm_score` of `preferences`",
+        "metadata.chosen": "id, URL, score, licence and authors of the better answer",
+        "metadata.rejected": "id, URL, score, licence and authors of the worse answer",
+    },
+)
+PAIRS = replace(
+    _PAIRS,
+    function=pairs,
+    schema=_pairs_schema(TEXT, *_PAIR),
+    variants={
+        "conversational": replace(
+            _PAIRS,
+            function=partial(pairs, conversational=True),
+            schema=_pairs_schema(_MESSAGES, *_PAIR),
+        )
+    },
+)
+
+
+def triplets(question: Document, **selection: Any) -> Iterator[Record]:
+    """Make records with anchor (the question), positive and negative from up to ten pairs."""
+    for asked, positive, negative, others in _pairs(question, **{"max_negative": 0, **selection}):
+        yield {"anchor": asked, "positive": positive, "negative": negative, **others}
+
+
+TRIPLETS = replace(
+    _PAIRS,
+    name="triplets",
+    function=triplets,
+    schema=_pairs_schema(TEXT, "anchor", "positive", "negative"),
+    settings=(
+        MIN_MARGIN,
+        MAX_DAYS,
+        Setting("max_negative", "Highest score of a negative.", int, 0),
+        replace(BEST, help="Use only pairs whose positive is the best of all answers."),
+    ),
+    summary="a question, a better and a worse answer, for embeddings",
+    aliases=(),
+    tasks=("sentence-similarity", "text-ranking"),
+    meanings={
+        **_PAIRS.meanings,
+        "anchor": "question: title and body",
+        "positive": "better answer",
+        "negative": "worse answer",
+    },
+)
+
+
+def kto(question: Document, *, threshold: int = 0) -> Iterator[Record]:
+    """Make a record for each answer, in the order of `qa`.
+
+    Args:
+        question: The document.
+        threshold: The preference score of answers to leave out; a higher score means `true`.
+    """
+    asked = prompt(question) + _END_OF_PROMPT
+    scores = {answer["Id"]: preference_score(answer, question) for answer in question["Answers"]}
+    answers = [a for a in posts.rank(question) if scores[a["Id"]] != threshold]
+    for answer, metadata in _with_metadata(question, answers):
+        yield {
+            "prompt": asked,
+            "completion": _START_OF_COMPLETION + text(answer),
+            "label": scores[answer["Id"]] > threshold,
+            "metadata": metadata,
+        }
+
+
+KTO = replace(
+    QA,
+    name="kto",
+    function=kto,
+    schema=record(prompt=TEXT, completion=TEXT, label=BOOLEAN, metadata=_QA_METADATA),
+    settings=(
+        Setting(
+            "threshold",
+            "Label answers with a higher score true, those with a lower score false; leave out "
+            "answers with this score.",
+            int,
+            0,
+        ),
+        BEST,
+    ),
+    options=(),
+    counted="label",
+    summary="a question, an answer and whether it was liked",
+    meanings={
+        **QA.meanings,
+        "label": "true for an answer with a score above the threshold, false for one below it",
+    },
+)
+
+_NOBODY = -1
+_NAME_OF_NOBODY, _NOT_FOUND = "Community", "(user-not-found)"
+
+
+def preferences(question: Document) -> Iterator[Record]:
+    """Make one record from a question that has at least two answers with different scores."""
+    answers = question["Answers"]
+    if len({score(answer) for answer in answers}) < 2:
+        return
+    host = site_url(question)
+    yield {
+        "qid": question["Id"],
+        "question": text(question),
+        "answers": [_preference(answer, question, host) for answer in answers],
+        "date": str(question.get("CreationDate", ""))[:10].replace("-", "/"),
+        "metadata": [question["Url"], host, f"{host}/users/{_user_id(question)}/"],
+    }
+
+
+def _preference(answer: Document, question: Document, host: str) -> dict[str, Any]:
+    user_id = _user_id(answer)
+    usual = _NAME_OF_NOBODY if user_id == _NOBODY else _NOT_FOUND
+    return {
+        "answer_id": answer["Id"],
+        "text": text(answer),
+        "pm_score": preference_score(answer, question),
+        "selected": is_accepted(answer, question),
+        "author": str(answer.get("Owner", {}).get("DisplayName", usual)),
+        "author_id": user_id,
+        "author_profile": f"{host}/users/{user_id}",
+    }
+
+
+def _user_id(post: Document) -> int:
+    user_id = post.get("OwnerUserId")
+    return user_id if isinstance(user_id, int) else _NOBODY
+
+
+_PREFERENCE = record(
+    answer_id=INTEGER,
+    text=TEXT,
+    pm_score=INTEGER,
+    selected=BOOLEAN,
+    author=TEXT,
+    author_id=INTEGER,
+    author_profile=TEXT,
+)
+_OF_ANSWERS = ("Id", "Body", "Score", "OwnerUserId")
+PREFERENCES = Recipe(
+    "preferences",
+    preferences,
+    record(qid=INTEGER, question=TEXT, answers=array(_PREFERENCE), date=TEXT, metadata=array(TEXT)),
+    optional_tables=("users",),
+    fields=(
+        *("Id", "Body", "AcceptedAnswerId", "CreationDate", "OwnerUserId"),
+        *(f"Answers.{name}" for name in _OF_ANSWERS),
+    ),
+    attributed="posts",
+    min_answers=2,
+    summary="a question with its answers and their scores",
+    tasks=("question-answering", "text-generation"),
+    meanings={
+        **posts.MEANINGS,
+        "question": "body of the question",
+        "answers": "answers to the question",
+        "text": "body of the answer",
+        "pm_score": "log2(1 + votes), rounded, plus 1 if accepted; -1 for negative votes",
+        "selected": "whether the asker accepted the answer",
+        "author": "name of the author",
+        "author_id": "id of the author; -1 if unknown",
+        "author_profile": "URL of the author's profile",
+        "date": "date of the question",
+        "metadata": "URLs of the question, the site and the author",
+    },
+)

@@ -1,0 +1,172 @@
+"""`beir`: a retrieval set, made from questions that were closed as duplicates of other questions.
+
+The output is the folder that BEIR's `GenericDataLoader` and MTEB load
+(https://github.com/beir-cellar/beir, wiki "Load your custom dataset"): `corpus.jsonl` with `_id`,
+`title` and `text`, `queries.jsonl` with `_id` and `text`, and `qrels/test.tsv` with a header. MTEB
+loads Hugging Face datasets with the configurations `corpus`, `queries` and `default` (the
+judgements): see `RetrievalDatasetLoader` in https://github.com/embeddings-benchmark/mteb. For MTEB,
+the judgements are also in `qrels/test.jsonl`, and `README.md` names the configurations. The corpus
+contains every question. The queries are the titles of questions with a duplicate link; the linked
+questions are the relevant documents. BEIR removes the query's own question from the results
+(`ignore_identical_ids`). With the setting `links`, questions that are linked in a text are relevant
+too, or instead.
+
+With the option `accepted`, accepted answers are the relevant documents: the corpus contains the
+answers to all questions, and the queries are the titles of questions whose accepted answer is in
+the corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from so2docs.errors import OptionError, flag
+from so2docs.escape import to_yaml
+from so2docs.extensions.recipes import posts
+from so2docs.extensions.recipes.recipe import (
+    INTEGER,
+    TEXT,
+    Document,
+    Recipe,
+    Record,
+    Setting,
+    record,
+)
+
+CORPUS, QUERIES, QRELS = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
+QRELS_AS_JSON, README = "qrels/test.jsonl", "README.md"
+FILES = (CORPUS, QUERIES, QRELS, QRELS_AS_JSON, README)
+
+_CONFIGURATIONS = {
+    "default": ("test", QRELS_AS_JSON),
+    "corpus": ("corpus", CORPUS),
+    "queries": ("queries", QUERIES),
+}
+"""Split and file of each configuration that MTEB loads."""
+
+_LINKED, _DUPLICATE = 1, 3
+"""`LinkTypeId` of links: table LinkTypes of the Stack Exchange Data Explorer."""
+
+_SCORES = {
+    "duplicate": {_DUPLICATE: 1},
+    "linked": {_LINKED: 1},
+    "both": {_LINKED: 1, _DUPLICATE: 2},
+}
+"""Score of a judgement by `LinkTypeId`, for each value of the setting `links`."""
+
+_JUDGEMENT = record(**{"query-id": TEXT, "corpus-id": TEXT, "score": INTEGER})
+SCHEMAS = {
+    CORPUS: record(_id=TEXT, title=TEXT, text=TEXT),
+    QUERIES: record(_id=TEXT, text=TEXT),
+    QRELS_AS_JSON: _JUDGEMENT,
+}
+SCHEMA = {
+    "oneOf": [
+        record(**{CORPUS: SCHEMAS[CORPUS]}),
+        record(**{QUERIES: SCHEMAS[QUERIES]}),
+        record(**{QRELS: _JUDGEMENT}),
+    ]
+}
+
+
+def beir(question: Document, links: str = "duplicate") -> Iterator[Record]:
+    """Make a corpus entry from a question, and a query if the question has a link to another."""
+    question_id, title = str(question["Id"]), question.get("Title", "")
+    yield {CORPUS: {"_id": question_id, "title": title, "text": posts.text(question)}}
+    relevant: dict[int, int] = {}
+    for link in question.get("Links", ()):
+        target, score = link["RelatedPostId"], _SCORES[links].get(link.get("LinkTypeId"), 0)
+        if target != question["Id"] and score > relevant.get(target, 0):
+            relevant[target] = score
+    yield from _query(question, dict(sorted(relevant.items())))
+
+
+def accepted(question: Document) -> Iterator[Record]:
+    """Make a corpus entry from each answer, and a query if one of the answers is accepted."""
+    for answer in question["Answers"]:
+        yield {CORPUS: {"_id": str(answer["Id"]), "title": "", "text": posts.text(answer)}}
+    answer_ids = [a["Id"] for a in question["Answers"] if posts.is_accepted(a, question)]
+    yield from _query(question, dict.fromkeys(answer_ids, 1))
+
+
+def _refuse_links(**settings: str) -> None:
+    for name, value in settings.items():
+        raise OptionError(
+            f"{flag('settings', f'{name}={value}')} contradicts {flag('accepted', True)}, which "
+            "makes queries from accepted answers, not from links"
+        )
+
+
+def _query(question: Document, relevant: dict[int, int]) -> Iterator[Record]:
+    query = str(question["Id"])
+    if relevant:
+        yield {QUERIES: {"_id": query, "text": question.get("Title", "")}}
+    for document_id, score in relevant.items():
+        yield {QRELS: {"query-id": query, "corpus-id": str(document_id), "score": score}}
+
+
+_QUERIES_FROM_ANSWERS = Recipe(
+    "beir",
+    accepted,
+    SCHEMA,
+    fields=("Id", "Title", "AcceptedAnswerId", "Answers.Id", "Answers.Body"),
+    body="text",
+    files=FILES,
+    needs_all_questions=True,
+    summary="an entry of the corpus, a query or a judgement of a benchmark for retrieval",
+    tasks=("text-retrieval",),
+    meanings={
+        "_id": "id of the post on its site",
+        "title": "title of the question; empty for an answer",
+        "text": "text of the document or the query",
+        "query-id": "id of the query",
+        "corpus-id": "id of the relevant document",
+        "score": "1 for a relevant document; with links=both, 2 for a duplicate",
+    },
+    check=_refuse_links,
+    configurations=_CONFIGURATIONS,
+    schemas=SCHEMAS,
+)
+BEIR = replace(
+    _QUERIES_FROM_ANSWERS,
+    function=beir,
+    tables=("links",),
+    fields=("Id", "Title", "Body", "Links.LinkTypeId", "Links.RelatedPostId"),
+    settings=(
+        Setting(
+            "links",
+            "Links to relevant questions: of duplicates, those in texts, or both, with the scores "
+            "2 and 1.",
+            str,
+            "duplicate",
+            choices=tuple(_SCORES),
+        ),
+    ),
+    check=None,
+    without_banner=True,
+    needs_all_questions=False,
+    variants={"accepted": _QUERIES_FROM_ANSWERS},
+)
+
+
+def readme_text() -> str:
+    """Return the text of the `README.md` of a set, with the configurations for MTEB."""
+    front_matter = {
+        "license": ["cc-by-sa-4.0", "cc-by-sa-3.0", "cc-by-sa-2.5"],
+        "configs": BEIR.hub_configurations,
+        "task_categories": list(BEIR.tasks),
+    }
+    lines = to_yaml(front_matter)
+    return "\n".join(["---", "# Written by so2docs --recipe beir.", *lines, "---", _README_TEXT])
+
+
+_README_TEXT = """\
+# A retrieval set
+
+Made from a Stack Exchange data dump by so2docs, for BEIR (`GenericDataLoader`) and MTEB, which
+loads the configurations `corpus`, `queries` and `default`, the relevant documents of each query.
+
+The content was written by the users of the site. Its licence is CC BY-SA 2.5, 3.0 or 4.0,
+depending on its date.
+"""

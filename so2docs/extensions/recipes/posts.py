@@ -1,0 +1,201 @@
+"""Functions and schemas that several recipes share: scores, texts and metadata of posts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from so2docs.domain import rank_by_votes
+from so2docs.extensions.recipes.attribution import writers
+from so2docs.extensions.recipes.recipe import BOOLEAN, INTEGER, TEXT, Schema, array, record
+
+Post = dict[str, Any]
+
+AUTHORS: Schema = array({**record(name=TEXT, url=TEXT), "required": ["name"]})
+
+ORIGIN: dict[str, Schema] = {"license": TEXT, "authors": AUTHORS, "created": TEXT}
+"""Licence, authors and date of one post, or of one revision of a post."""
+
+SOURCE: dict[str, Schema] = {"url": TEXT, "site": TEXT, "tags": array(TEXT), "score": INTEGER}
+"""URL, site and score of a question or an answer, and the tags of the question."""
+
+METADATA: dict[str, Schema] = {"qid": INTEGER, **SOURCE, **ORIGIN}
+"""Metadata of a question."""
+
+SIDE: dict[str, Schema] = {
+    "id": INTEGER,
+    "url": TEXT,
+    "score": INTEGER,
+    "accepted": BOOLEAN,
+    **ORIGIN,
+}
+"""Metadata of an answer."""
+
+POST: dict[str, Schema] = {
+    "qid": INTEGER,
+    "post_id": INTEGER,
+    "url": TEXT,
+    "site": TEXT,
+    "title": TEXT,
+    "tags": array(TEXT),
+}
+"""Metadata of the post that contains a part, such as a code block."""
+
+MEANINGS = {
+    "id": "id, unique across sites",
+    "qid": "id of the question on its site",
+    "answer_id": "id of the answer on its site; absent for a question",
+    "post_id": "id of the post on its site",
+    "url": "URL of the post",
+    "site": "host name of the site",
+    "title": "title of the question",
+    "tags": "tags of the question",
+    "score": "votes for the post minus votes against it",
+    "accepted": "whether the asker accepted the answer",
+    "license": "licence of the post",
+    "licenses": "licences of all texts in the record",
+    "authors": "authors with name and URL",
+    "name": "name of the author",
+    "authors.url": "URL of the author's profile",
+    "created": "date of creation, in UTC",
+    "metadata": "source and attribution of the record",
+    "metadata.answer_id": "id of the answer on its site",
+}
+"""Meanings of the columns that several recipes have."""
+
+FIELDS = (
+    "Id",
+    "Title",
+    "Body",
+    "Score",
+    "Tags",
+    "AcceptedAnswerId",
+    "Answers.Id",
+    "Answers.Body",
+    "Answers.Score",
+)
+"""The fields of documents that most recipes read."""
+
+
+def score(post: Post) -> int:
+    """Return the score of a post: upvotes minus downvotes; 0 if the post has no score."""
+    value = post.get("Score", 0)
+    return value if isinstance(value, int) else 0
+
+
+def text(post: Post) -> str:
+    """Return the body of a post; empty if it has none."""
+    return str(post.get("Body", ""))
+
+
+def comment_text(comment: Post) -> str:
+    """Return the text of a comment on one line."""
+    return " ".join(str(comment.get("Text", "")).split())
+
+
+def prompt(question: Post) -> str:
+    """Return the title and the body of a question as one text."""
+    return "\n\n".join(part for part in (question.get("Title"), text(question)) if part)
+
+
+def is_accepted(answer: Post, question: Post) -> bool:
+    """Whether the asker has accepted the answer."""
+    return bool(answer["Id"] == question.get("AcceptedAnswerId"))
+
+
+def rank(question: Post) -> list[Post]:
+    """Return the answers: the accepted answer first, then by descending score, then by id."""
+    answers: list[Post] = question.get("Answers", [])
+    if len(answers) < 2:
+        return answers
+    accepted = question.get("AcceptedAnswerId")
+    return sorted(answers, key=lambda a: (*rank_by_votes(a["Id"], score(a), accepted), a["Id"]))
+
+
+def keep_best(question: Post) -> None:
+    """Remove all answers except the one with the highest score.
+
+    Among answers with equal scores, an accepted answer is kept, or else the one with the lowest id.
+    """
+    if answers := rank(question):
+        question["Answers"] = [max(answers, key=score)]
+
+
+def preference_score(answer: Post, question: Post) -> int:
+    """Compute the score of an answer on a scale for preference models.
+
+    The result is -1 for a negative score. Otherwise it is log2(1 + score), rounded, plus one if the
+    answer was accepted. Source: Askell and others, A General Language Assistant as a Laboratory for
+    Alignment (https://arxiv.org/abs/2112.00861), section 4.1.
+    """
+    votes = score(answer)
+    if votes < 0:
+        return -1
+    return round(math.log2(1 + votes)) + is_accepted(answer, question)
+
+
+def site_url(question: Post) -> str:
+    """Return the URL of the site, taken from the URL of a question."""
+    return str(question["Url"]).rpartition("/questions/")[0]
+
+
+def site(question: Post) -> str:
+    """Return the host name of the site, taken from the URL of a question."""
+    return site_url(question).rpartition("/")[2]
+
+
+def source(question: Post, post: Post) -> dict[str, Any]:
+    """Make an object of the schema `SOURCE` from a question or one of its answers."""
+    return {
+        "url": post["Url"],
+        "site": site(question),
+        "tags": question.get("Tags", []),
+        "score": score(post),
+    }
+
+
+def metadata(question: Post) -> dict[str, Any]:
+    """Make an object of the schema `METADATA` from a question."""
+    return {
+        "qid": question["Id"],
+        **source(question, question),
+        **origin(question, site_url(question)),
+    }
+
+
+def side(answer: Post, question: Post, base: str) -> dict[str, Any]:
+    """Make an object of the schema `SIDE` from an answer, on the site with this base URL."""
+    return {
+        "id": answer["Id"],
+        "url": answer["Url"],
+        "score": score(answer),
+        "accepted": is_accepted(answer, question),
+        **origin(answer, base),
+    }
+
+
+def post_metadata(question: Post, post: Post) -> dict[str, Any]:
+    """Make an object of the schema `POST` from a question or one of its answers."""
+    return {
+        "qid": question["Id"],
+        "post_id": post["Id"],
+        "url": post["Url"],
+        "site": site(question),
+        "title": question.get("Title", ""),
+        "tags": question.get("Tags", []),
+    }
+
+
+def origin(part: Post, base: str) -> dict[str, Any]:
+    """Make an object of the schema `ORIGIN` from a post, a comment or a revision."""
+    return {
+        "license": part.get("ContentLicense", ""),
+        "authors": name_authors(writers(part, base)),
+        "created": part.get("CreationDate", ""),
+    }
+
+
+def name_authors(authors: Iterable[tuple[str, str | None]]) -> list[dict[str, str]]:
+    """Convert names and profile URLs to the form of the schema `AUTHORS`."""
+    return [{"name": name, "url": url} if url else {"name": name} for name, url in authors]

@@ -1,0 +1,203 @@
+"""Recipes for threads as text: `thread` and `chunks` (also called `rag`).
+
+`thread` is a question with all of its answers as one text for pre-training, with comments if they
+are nested. The text is Markdown: the title, the question, and the answers sorted by votes. Headings
+inside posts are two levels lower than on the site. Field names follow Dolma's document
+format (https://github.com/allenai/dolma, docs/data-format.md). datatrove's readers accept it
+unchanged: they read `text`, `id` and `metadata`, and add all other fields to the metadata.
+
+`chunks` are passages of posts for retrieval, each short enough for a model. They are cut by
+semantic-text-splitter (https://github.com/benbrandt/text-splitter): at headings if the passages
+between them fit, or else at blocks, paragraphs, sentences or words. A code block is therefore cut
+only if it is longer than a passage. Each passage comes from one post.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from so2docs.extensions.recipes import posts
+from so2docs.extensions.recipes.attribution import sum_up
+from so2docs.extensions.recipes.passages import CHARACTERS, TOKENS, Splitter
+from so2docs.extensions.recipes.recipe import (
+    BEST,
+    BOOLEAN,
+    INTEGER,
+    TEXT,
+    Document,
+    Recipe,
+    Record,
+    Setting,
+    array,
+    record,
+)
+
+
+def thread_text(question: Document) -> str:
+    """Format a question with its answers as Markdown."""
+    title = question.get("Title")
+    parts = [f"# {title}"] if title else []
+    parts += [posts.text(question), *_comments(question)]
+    for answer in posts.rank(question):
+        is_accepted = posts.is_accepted(answer, question)
+        parts += ["## Accepted answer" if is_accepted else "## Answer", posts.text(answer)]
+        parts += _comments(answer)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _comments(post: Document) -> list[str]:
+    """Return a heading and the comments of a post as a Markdown list; empty without comments."""
+    texts = list(map(posts.comment_text, post.get("Comments", ())))
+    return ["### Comments", "\n".join(f"- {text}" for text in texts)] if texts else []
+
+
+def thread(question: Document) -> Iterator[Record]:
+    """Make one record from a question and its answers."""
+    source = posts.source(question, question)
+    licenses, authors = sum_up(question, posts.site_url(question))
+    yield {
+        "id": f"{source['site']}-{question['Id']}",
+        "text": thread_text(question),
+        "source": source["site"],
+        "created": question.get("CreationDate", ""),
+        "metadata": {
+            "qid": question["Id"],
+            **source,
+            "licenses": licenses,
+            "authors": posts.name_authors(authors),
+        },
+    }
+
+
+_METADATA = record(qid=INTEGER, **posts.SOURCE, licenses=array(TEXT), authors=posts.AUTHORS)
+THREAD = Recipe(
+    "thread",
+    thread,
+    record(id=TEXT, text=TEXT, source=TEXT, created=TEXT, metadata=_METADATA),
+    optional_tables=("users",),
+    fields=(*posts.FIELDS, "CreationDate"),
+    body="markdown",
+    attributed="posts",
+    without_banner=True,
+    lower_headings=2,
+    settings=(BEST,),
+    summary="a question with its answers as one text, for pre-training",
+    tasks=("text-generation",),
+    meanings={
+        **posts.MEANINGS,
+        "text": "text of the question with its answers",
+        "source": "host name of the site",
+    },
+)
+
+
+def chunks(
+    question: Document,
+    *,
+    max_length: int | None = None,
+    overlap: int | None = None,
+    tokenizer: str | None = None,
+) -> Iterator[Record]:
+    """Make a record for each passage of a question, then of its answers, sorted by votes.
+
+    Args:
+        question: The document.
+        max_length: Maximum length of a passage in characters, or in tokens with a tokenizer.
+        overlap: Maximum overlap with the previous passage, in the same unit.
+        tokenizer: A Hugging Face `tokenizer.json`, or the name of an OpenAI model.
+    """
+    splitter = Splitter(max_length, overlap, tokenizer)
+    title, base = question.get("Title", ""), posts.site_url(question)
+    for post in (question, *posts.rank(question)):
+        is_answer = post is not question
+        parts = [f"# {title}"] if title and not is_answer else []
+        text = "\n\n".join(part for part in (*parts, posts.text(post)) if part)
+        source = posts.source(question, post)
+        id_ = f"{source['site']}-{post['Id']}"
+        answer_id = {"answer_id": post["Id"]} if is_answer else {}
+        columns = {
+            "accepted": posts.is_accepted(post, question),
+            **source,
+            **posts.origin(post, base),
+        }
+        for number, (start, passage) in enumerate(splitter.cut(text)):
+            yield {
+                "id": f"{id_}-{number}",
+                "qid": question["Id"],
+                **answer_id,
+                "start": start,
+                "title": title,
+                "text": passage,
+                **columns,
+            }
+
+
+def check_splitter(
+    max_length: int | None = None,
+    overlap: int | None = None,
+    tokenizer: str | None = None,
+    **others: Any,
+) -> None:
+    """Raise `OptionError` for options that `Splitter` does not support."""
+    Splitter(max_length, overlap, tokenizer)
+
+
+def identify_tokenizer(name: str) -> str:
+    """Return the name of a tokenizer, followed by a hash of its content if it is a file."""
+    if not os.path.isfile(name):
+        return name
+    with open(name, "rb") as file:
+        return f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
+
+
+_CHUNK = record(
+    id=TEXT,
+    qid=INTEGER,
+    answer_id=INTEGER,
+    start=INTEGER,
+    title=TEXT,
+    text=TEXT,
+    accepted=BOOLEAN,
+    **posts.SOURCE,
+    **posts.ORIGIN,
+)
+CHUNKS = replace(
+    THREAD,
+    name="chunks",
+    function=chunks,
+    schema={**_CHUNK, "required": [name for name in _CHUNK["required"] if name != "answer_id"]},
+    settings=(
+        Setting(
+            "max_length",
+            "Maximum length of a passage, in characters or tokens.",
+            int,
+            usually=f"{CHARACTERS} characters or {TOKENS} tokens",
+            least=1,
+        ),
+        Setting(
+            "overlap", "Maximum overlap of a passage with the previous passage.", int, 0, least=0
+        ),
+        Setting(
+            "tokenizer",
+            "Measure passages in tokens of this tokenizer: a Hugging Face tokenizer.json, or an "
+            "OpenAI model such as gpt-4o.",
+            str,
+            usually="characters",
+            identify=identify_tokenizer,
+        ),
+        BEST,
+    ),
+    check=check_splitter,
+    summary="a passage of a question or an answer, for retrieval (RAG)",
+    aliases=("rag",),
+    tasks=("text-retrieval",),
+    meanings={
+        **posts.MEANINGS,
+        "text": "passage of the post",
+        "start": "position of the passage in the text of the post",
+    },
+)

@@ -1,0 +1,1 @@
+"""Files of web servers and object stores."""

@@ -1,0 +1,37 @@
+"""`so2docs mcp`: questions and answers for language models."""
+
+from __future__ import annotations
+
+import click
+
+from so2docs.commands.options import command, quiet, table_option
+from so2docs.commands.terminal import shows_progress
+from so2docs.errors import require_packages
+
+
+@command(
+    """
+    so2docs mcp questions.db
+    so2docs mcp beer.db cooking.db
+    """
+)
+@click.argument("paths", nargs=-1, required=True, metavar="OUTPUT|DATABASE...")
+@table_option("site", "The site for links to the original posts, if a database is made.")
+@quiet
+def mcp(*, paths: tuple[str, ...], site: str | None, quiet: bool) -> None:
+    """Let a language model search and read OUTPUT or DATABASE, over the Model Context Protocol.
+
+    A program such as an editor or an assistant starts this command and communicates with it over
+    standard input and output. The tools are search, get_question and get_answers, which return
+    Markdown of limited length with source, licence and authors. Nothing is loaded from the network.
+    """
+    require_packages("mcp", "mcp", "snowballstemmer")
+    from so2docs.extensions.serve.agents import make_mcp_server
+    from so2docs.extensions.serve.opening import open_stores
+
+    stores = open_stores(list(paths), progress=shows_progress(quiet), site=site)
+    try:
+        make_mcp_server(stores).run()
+    finally:
+        for store in stores.values():
+            store.close()

@@ -1,0 +1,725 @@
+"""Answer requests for the pages of one or more sites, as HTML or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from itertools import groupby
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+from jinja2 import Environment
+from markupsafe import Markup
+from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from so2docs.domain import licenses
+from so2docs.escape import remove_bidi_controls
+from so2docs.extensions.markdown.formulas import without_cut_formula
+from so2docs.extensions.serve import thread
+from so2docs.extensions.serve.bodies import Renderer, mark_words, remove_marks
+from so2docs.extensions.serve.links import Link, find_links
+from so2docs.extensions.serve.pictures import Pictures, picture_keys
+from so2docs.extensions.serve.query import Query, parse
+from so2docs.extensions.serve.rendering import Renderings, Text
+from so2docs.extensions.serve.store import (
+    ANSWER_SORTS,
+    ANSWERS_PAGE,
+    LIST_SORTS,
+    PAGE,
+    SEARCH_SORTS,
+    USER_SORTS,
+    ResultPage,
+    Store,
+    one_deadline,
+    search_all,
+)
+from so2docs.extensions.statistics import html
+
+_TAGS = 12
+
+
+def plots(overview: dict[str, Any]) -> Markup:
+    """Draw the plots of a front page from the counts of a site."""
+    counts = {
+        "Questions by year": sorted(overview["questions_by_year"].items()),
+        "Questions by score": list(overview["question_scores"].items()),
+        "Most frequent tags": overview["top_tags"][:_TAGS],
+    }
+    return Markup(
+        "".join(html.card(name, html.bars(rows)) for name, rows in counts.items() if rows)
+    )
+
+
+MOST_PAGES = 500
+_MOST_PAGES_OF_ALL_SITES = 25
+_ON_FRONT = 6
+_ON_QUESTION = 5
+_ON_PROFILE = 10
+_PREFIXES = {"comment": "posts/comments", "user": "users"}
+_MADE = ("title", "snippet", "tags", "base")
+"""Keys of rows that only templates use; JSON answers leave them out."""
+_NOT_INCLUDED = {
+    "Comments": "comments",
+    "Links": "links between questions",
+    "Votes": "votes",
+    "Owner": "users",
+    "Answers": "answers",
+    "History": "close reasons and revisions",
+}
+"""Parts of documents, with the names by which the page `about` lists missing ones."""
+
+Values = dict[str, Any]
+
+
+class _PostId(IntegerConvertor):
+    """The id of a post in a URL, which must fit into 63 bits."""
+
+    regex = "[0-9]{1,18}"
+
+
+class _UserId(IntegerConvertor):
+    """The id of a user, which may be -1."""
+
+    regex = "-?[0-9]{1,18}"
+
+
+class _Json(StringConvertor):
+    """The end of a path: `.json` or nothing."""
+
+    regex = r"(?:\.json)?"
+
+
+register_url_convertor("post", _PostId())
+register_url_convertor("user", _UserId())
+register_url_convertor("json", _Json())
+
+
+class Pages:
+    """Handles the requests for one site."""
+
+    def __init__(
+        self,
+        store: Store,
+        base: str,
+        environment: Environment,
+        renderings: Renderings,
+        *,
+        several: bool,
+    ) -> None:
+        """Make the request handlers of a site.
+
+        Args:
+            store: The database of the site.
+            base: Prefix of the paths of this site.
+            environment: The Jinja environment with the templates.
+            renderings: The renderer of texts.
+            several: Whether the server has several sites.
+        """
+        self.store, self.base, self.several = store, base, several
+        self.sites = {store.site.host or "": self}
+        self.pictures = Pictures()
+        self._environment = environment
+        self._renderings = renderings
+
+    def routes(self) -> list[Route]:
+        """List the routes of this site."""
+        table = {
+            "/": self.front,
+            "/index.json": self.front,
+            "/questions{end:json}": self.questions,
+            "/questions/tagged/{tag}": self.questions,
+            "/unanswered": self.unanswered,
+            "/questions/{id:post}{end:json}": self.question,
+            "/questions/{id:post}/{title}": self.question,
+            "/questions/{question:post}/{title}/{id:post}": self.post,
+            "/q/{id:post}": self.post,
+            "/q/{id:post}/{user:user}": self.post,
+            "/a/{id:post}": self.post,
+            "/a/{id:post}/{user:user}": self.post,
+            "/posts/{id:post}": self.post,
+            "/posts/comments/{id:post}": self.comment,
+            "/posts/{id:post}/revisions{end:json}": self.revisions,
+            "/tags{end:json}": self.tags,
+            "/tags/{tag}/info": self.questions,
+            "/users{end:json}": self.users,
+            "/users/{id:user}{end:json}": self.user,
+            "/users/{id:user}/{name}": self.user,
+            "/search{end:json}": self.search,
+            "/about{end:json}": self.about,
+        }
+        return [Route(path, handler) for path, handler in table.items()]
+
+    def _answer(self, request: Request, template: str, values: Values, data: Values) -> Response:
+        return _answer(request, self._environment, template, self.common() | values, data)
+
+    def _list(
+        self,
+        request: Request,
+        name: str,
+        results: ResultPage,
+        query: Values,
+        values: Values,
+        *,
+        path: str = "",
+    ) -> Response:
+        """Make the response for one page of a list.
+
+        Args:
+            request: The request.
+            name: Name of the list and of its template.
+            results: The rows of the page.
+            query: URL parameters to keep in the links to the previous and next page.
+            values: Other values for the template.
+            path: Path of the list; `/{name}` if empty.
+        """
+        given = {key: value or None for key, value in query.items()}
+        links = _page_links(f"{self.base}{path or f'/{name}'}", given, results)
+        values = {"rows": results.rows, "count": results.count, **query, **values, **links}
+        rows = [{n: v for n, v in row.items() if not n.startswith("Old")} for row in results.rows]
+        data = {name: rows, "page": results.page, "more": results.has_more, "count": results.count}
+        return self._answer(request, f"{name}.html", values, data)
+
+    def common(self) -> Values:
+        """Return the template values that every page of the site needs."""
+        return {
+            "q": "",
+            "base": self.base,
+            "site": self.store.site,
+            "several": self.several,
+            "has_users": self.store.has_users,
+            "about": self.store.about,
+        }
+
+    def with_titles(self, rows: Iterable[Values]) -> list[Values]:
+        """Copy rows, with titles and snippets as HTML, and tags as lists."""
+        sign, texts_by_row = self.store.sign, []
+        for row in rows:
+            text = row.get("Snippet") or ""
+            text = without_cut_formula(text, sign) if sign else text
+            texts_by_row.append((row, {"title": row["Title"] or "", "snippet": text}))
+        titles = self._titles(text for _, texts in texts_by_row for text in texts.values() if text)
+        return [
+            {
+                **row,
+                **{name: titles.get(text) for name, text in texts.items()},
+                "tags": orjson.loads(row["Tags"] or "[]") if "Tags" in row else [],
+            }
+            for row, texts in texts_by_row
+        ]
+
+    def _titles(self, texts: Iterable[str]) -> dict[str, Markup]:
+        """Map titles and excerpts to their HTML, with the words of a search marked."""
+        sign = self.store.sign
+        titles = {text: Markup(mark_words(remove_bidi_controls(text))) for text in texts}
+        formulas: list[Text] = [
+            ("title", text) for text in titles if sign and ("$" in text or "\\" in text)
+        ]
+        rendered = self._render(Renderer(sign=sign), formulas)
+        return titles | {text: title for (_, text), title in rendered.items()}
+
+    def _render(self, renderer: Renderer, texts: Iterable[Text]) -> dict[Text, Markup]:
+        """Render texts, and map each text to its HTML."""
+        some = list(dict.fromkeys(texts))
+        return dict(zip(some, self._renderings.render(renderer, some), strict=True))
+
+    def _linked_pages(self, texts: Iterable[str]) -> dict[str, str]:
+        """Map the `Link.key` of each link in the texts to the path of its page in this reader.
+
+        Links to missing pages are left out. A picture on disk has the key `picture KEY`.
+        """
+        links: dict[str, list[Link]] = {}
+        texts = list(texts)
+        for link in set(find_links(texts, self.store.site.host)):
+            links.setdefault(link.host, []).append(link)
+        # Include this site even if its database names no host.
+        sites = self.sites | {self.store.site.host or "": self}
+        keys = self.pictures.find(picture_keys(texts))
+        pages = {f"picture {key}": f"/pictures/{key}" for key in keys}
+        for host in links.keys() & sites.keys():
+            pages |= sites[host].find_pages(links[host])
+        return pages
+
+    def find_pages(self, links: Sequence[Link]) -> dict[str, str]:
+        """Map the `Link.key` of each link to the path of its page; leave out missing pages."""
+        store, ids = self.store, dict[str, set[int]]()
+        for link in links:
+            if link.kind != "tag":
+                ids.setdefault(link.kind, set()).add(int(link.name))
+                ids.setdefault("post", set()).add(int(link.post or 0))
+        questions = store.find_questions(ids.get("post", ()))
+        known: dict[str, Container[int]] = {
+            "comment": store.find_comments(ids.get("comment", ())),
+            "user": store.find_users(ids.get("user", ())),
+        }
+        pages = {}
+        for link in links:
+            path = ""
+            if link.kind == "tag":
+                is_known = store.has_tags(link.name)
+                path = f"/questions/tagged/{quote(link.name, safe='+')}" * is_known
+            elif link.kind in known and int(link.name) in known[link.kind]:
+                path = f"/{_PREFIXES[link.kind]}/{int(link.name)}"
+            elif link.kind != "user":
+                # If an answer or a comment is missing, link to its question or post.
+                for number in (int(link.name) if link.kind == "post" else 0, int(link.post or 0)):
+                    if number in questions and not path:
+                        path = f"/{'questions' if questions[number] == number else 'a'}/{number}"
+            if path:
+                pages[link.key] = f"{self.base}{path}"
+        return pages
+
+    def front(self, request: Request) -> Response:
+        """Show counts, plots, and the latest and best questions."""
+        overview = self.store.site.overview
+        questions = Query(kinds=frozenset({"question"}))
+        latest, best = (
+            self.store.summaries(self.store.hits(questions, sort).hits[:_ON_FRONT])
+            for sort in ("newest", "score")
+        )
+        data = {"overview": overview, "latest": latest, "best": best}
+        values = {
+            "title": self.store.site.title,
+            "overview": overview,
+            "plots": plots(overview),
+            "latest": self.with_titles(latest),
+            "best": self.with_titles(best),
+        }
+        return self._answer(request, "front.html", values, data)
+
+    def questions(self, request: Request) -> Response:
+        """Show a list of questions: all, those from a year, or those with all of some tags."""
+        sort, page = _choice(request, "sort", LIST_SORTS), page_number(request)
+        tags = self.store.tag_names(
+            request.path_params.get("tag", request.query_params.get("tag", ""))
+        )
+        years = [] if tags else sorted(self.store.site.overview["questions_by_year"])
+        year = request.query_params.get("year", "") if years else ""
+        if year not in ("", *years):
+            raise HTTPException(404, f"There are no questions from the year {year}.")
+        unanswered = _is_set(request, "unanswered")
+        query = Query(kinds=frozenset({"question"}))
+        for tag in tags:
+            query.add_tags(tag)
+        if year:
+            query.add("{p}.CreationDate BETWEEN ? AND ?", year, f"{year}~")
+        if unanswered:
+            query.add("{q}.Answers = 0")
+        found = self.store.hits(query, sort)
+        rows = self.store.summaries(found.hits[PAGE * (page - 1) : PAGE * page])
+        results = ResultPage(rows, found.total, page=page)
+        heading = "Unanswered questions" if unanswered else "Questions"
+        of_what = f" tagged {', '.join(tags)}" if tags else f" of {year}" if year else ""
+        values = {
+            "title": heading + of_what,
+            "heading": heading,
+            "rows": self.with_titles(rows),
+            "sorts": LIST_SORTS,
+            "tags": tags,
+            "years": years if len(years) > 1 else [],
+            **self._described(tags[0] if len(tags) == 1 else None),
+        }
+        parameters = {
+            "tag": " ".join(tags),
+            "year": year,
+            "sort": sort,
+            "unanswered": "1" if unanswered else None,
+        }
+        return self._list(request, "questions", results, parameters, values)
+
+    def unanswered(self, request: Request) -> Response:
+        """Redirect to the questions without an answer."""
+        return RedirectResponse(f"{self.base}/questions?unanswered=1", 302)
+
+    def _described(self, tag: str | None) -> Values:
+        """Return the excerpt of a tag as text and its wiki as safe HTML, each None if missing."""
+        described = {} if tag is None else self.store.tag_texts(tag)
+        wiki = described.get("Wiki") or ""
+        return {
+            "excerpt": described.get("Excerpt"),
+            "wiki": self._body(self._renderer([wiki]), wiki),
+        }
+
+    def _renderer(self, texts: Iterable[str], **settings: Any) -> Renderer:
+        """Make a renderer for texts, in which links to pages of this reader become local."""
+        pages = self._linked_pages(texts)
+        return Renderer(self.store.site.host, pages, sign=self.store.sign, **settings)
+
+    def _body(self, renderer: Renderer, body: str) -> Markup | None:
+        """Convert a body to safe HTML; None if it is empty."""
+        return self._render(renderer, [("body", body)])["body", body] if body else None
+
+    def tags(self, request: Request) -> Response:
+        """Show all tags, or those whose names contain a string."""
+        like = request.query_params.get("like", "").strip()
+        results = self.store.tags(like, page_number(request))
+        return self._list(request, "tags", results, {"like": like}, {"title": "Tags"})
+
+    def users(self, request: Request) -> Response:
+        """Show all users, or those whose names contain a string."""
+        if not self.store.has_users:
+            raise HTTPException(
+                404,
+                "This database has no users; rebuild it from documents made with --nest users.",
+            )
+        like = request.query_params.get("like", "").strip()
+        sort = _choice(request, "sort", tuple(USER_SORTS))
+        results = self.store.users(like, sort, page_number(request))
+        values = {"title": "Users", "sorts": list(USER_SORTS)}
+        query = {"like": like, "sort": sort}
+        return self._list(request, "users", results, query, values)
+
+    def user(self, request: Request) -> Response:
+        """Show a user with their best or latest questions and answers."""
+        user_id = request.path_params["id"]
+        user = self.store.user(user_id)
+        if user is None:
+            raise HTTPException(404, f"There is no user {user_id} here.")
+        sort = _choice(request, "sort", ("score", "newest"))
+        posts: dict[str, list[Values]] = {}
+        for kind in ("question", "answer"):
+            query = parse(f"user:{user_id} is:{kind}")
+            hits = self.store.hits(query, sort).hits[:_ON_PROFILE]
+            posts[f"{kind}s"] = self.store.summaries(hits)
+        name = user["DisplayName"] or f"user {user_id}"
+        about, website = user["AboutMe"] or "", user["WebsiteUrl"] or ""
+        renderer = self._renderer([about, website])
+        address = renderer.address(website) or ""
+        host = self.store.site.host
+        values = {
+            "title": name,
+            "user": user,
+            "name": name,
+            "self_description": self._body(renderer, about),
+            "website": address if address.lower().startswith(("http:", "https:", "/")) else None,
+            "sort": sort,
+            "source": f"https://{host}/users/{user_id}" if host else None,
+            **{kind: self.with_titles(rows) for kind, rows in posts.items()},
+        }
+        return self._answer(request, "user.html", values, {"user": user, **posts})
+
+    def about(self, request: Request) -> Response:
+        """Show the page about the site: content, source and licences."""
+        about, site = self.store.about, self.store.site
+        data = {
+            "site": site.title,
+            "host": site.host,
+            "sources": [
+                {"name": file.name, "bytes": file.bytes} for file in about.record.input if file.name
+            ],
+            "overview": site.overview,
+            "rows": about.rows,
+            "missing": [
+                *(name for path, name in _NOT_INCLUDED.items() if path not in site.parts),
+                *["badges"] * (not self.store.has_badges),
+                *["descriptions of tags"] * (not about.record.options["tag_texts"]),
+                *["profiles of users"] * (not about.record.options["profiles"]),
+            ],
+            "search": about.record.options["search"],
+            "so2docs": about.record.version,
+        }
+        values = {"title": "About", "licenses": licenses(), **data, "site": site}
+        return self._answer(request, "about.html", values, data)
+
+    def search(self, request: Request) -> Response:
+        """Show the posts that match a search."""
+        return self._answer(request, "search.html", *_search(request, [self], self.base))
+
+    def question(self, request: Request) -> Response:
+        """Show a question with a page of its answers."""
+        question_id = request.path_params["id"]
+        sort = _choice(request, "sort", ANSWER_SORTS)
+        if wants_json(request):
+            document = self.store.document(question_id)
+            if document is None:
+                raise HTTPException(404, f"There is no question {question_id} here.")
+            return Response(orjson.dumps(document), media_type="application/json")
+        answer_ids = self.store.answer_ids(question_id, sort)
+        page = min(page_number(request), max(1, -(-len(answer_ids) // ANSWERS_PAGE)))
+        some = answer_ids[ANSWERS_PAGE * (page - 1) : ANSWERS_PAGE * page]
+        document = self.store.document(question_id, some)
+        if document is None:
+            return self.post(request)
+        images = _is_set(request, "images")
+        if images:
+            request.state.images = "'self' https: http:"
+        count = len(answer_ids)
+        results = ResultPage([], count, page=page, size=ANSWERS_PAGE)
+        query = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
+        path = f"{self.base}/questions/{question_id}"
+        links, originals = self._links(question_id)
+        closing = thread.closing(document, originals)
+        values = {
+            **self._thread(document, images=images),
+            "closing": closing and self._known([closing]).entry(closing),
+            "images": images,
+            "count": count,
+            "sort": sort,
+            "sorts": ANSWER_SORTS,
+            "links": links,
+            "related": self._related(document, {row["Id"] for row in links} | {*originals}),
+            **_page_links(path, query, results),
+        }
+        return self._answer(request, "question.html", values, document)
+
+    def _thread(self, document: Values, *, images: bool) -> Values:
+        texts = list(thread.document_texts(document))
+        tags = tuple(thread.tags(document))
+        renderer = self._renderer((text for _, text in texts), images=images, tags=tags)
+        return thread.thread(document, self._render(renderer, texts), self.store.site.host)
+
+    def _known(self, entries: list[Values]) -> thread.Known:
+        """Look up the users and questions that history entries refer to."""
+        titles = self.store.titles(thread.original_ids(entries))
+        html_titles = self._titles(title for title in titles.values() if title)
+        urls = [entry["Url"] for entry in entries if isinstance(entry.get("Url"), str)]
+        return thread.Known(
+            self.base,
+            self.store.site.host,
+            self.store.user_names(thread.user_ids(entries)),
+            {number: html_titles.get(title or "") for number, title in titles.items()},
+            self._renderer(urls).address,
+        )
+
+    def revisions(self, request: Request) -> Response:
+        """Show the history of a post: its revisions and other events."""
+        post_id, question_id = self._find_post(request)
+        if not self.store.has_history:
+            raise HTTPException(
+                404,
+                "This database has no history; rebuild it from documents made with --nest history.",
+            )
+        results = self.store.revisions(post_id, page_number(request))
+        known = self._known(results.rows)
+        texts = (text for row in results.rows for _, text in thread.entry_texts(row))
+        rendered = self._render(Renderer(), texts)
+        title = self.store.titles([question_id]).get(question_id) or f"Question {question_id}"
+        values = {
+            "title": f"Revisions: {title}",
+            "heading": self._titles([title])[title],
+            "post": {"id": post_id, "is_answer": post_id != question_id},
+            "rows": [
+                known.entry(row)
+                | {"number": row["Number"]}
+                | {"texts": [(name, rendered[text]) for name, text in thread.entry_texts(row)]}
+                for row in results.rows
+            ],
+        }
+        path = f"/posts/{post_id}/revisions"
+        return self._list(request, "revisions", results, {}, values, path=path)
+
+    def _links(self, question_id: int) -> tuple[list[Values], list[int]]:
+        """Find the questions linked to or from a question, and the ids of its originals."""
+        rows: dict[int, Values] = {}
+        # List a question with several links only once, as a duplicate if one of the links marks it
+        # as a duplicate.
+        links = self.store.linked_questions(question_id)
+        for row in sorted(links, key=lambda row: row["kind"] != "duplicate"):
+            label = "links here" if row["is_from"] else ""
+            label = "duplicate of this" if row["kind"] == "duplicate" else label
+            rows.setdefault(row["Id"], row | {"label": label})
+        originals = [
+            row["Id"] for row in rows.values() if row["kind"] == "duplicate" and not row["is_from"]
+        ]
+        return self._named([row for row in rows.values() if row["Id"] not in originals]), originals
+
+    def _related(self, document: Values, listed: Container[int]) -> list[Values]:
+        """Find questions that share tags with this question and are not listed already."""
+        rows = self.store.related_questions(document["Id"], thread.tags(document))
+        return self._named([row for row in rows if row["Id"] not in listed][:_ON_QUESTION])
+
+    def _named(self, rows: Sequence[Values]) -> list[Values]:
+        """Add titles as HTML to rows of questions; a missing title becomes `Question ID`."""
+        return [
+            {**row, "title": row["title"] or thread.question_title(row)}
+            for row in self.with_titles(rows)
+        ]
+
+    def post(self, request: Request) -> Response:
+        """Redirect to a post, or to the question of a missing answer."""
+        parameters = request.path_params
+        if "question" in parameters and self.store.find_question(parameters["id"]) is None:
+            parameters["id"] = parameters["question"]
+        post_id, question_id = self._find_post(request)
+        fragment = f"answer-{post_id}" if question_id != post_id else ""
+        return self._lead_to(post_id, question_id, fragment)
+
+    def comment(self, request: Request) -> Response:
+        """Redirect to a comment on the page of its question."""
+        comment_id = request.path_params["id"]
+        post_id = self.store.find_comments([comment_id]).get(comment_id)
+        question_id = None if post_id is None else self.store.find_question(post_id)
+        if post_id is None or question_id is None:
+            raise HTTPException(404, f"There is no comment {comment_id} here.")
+        return self._lead_to(post_id, question_id, f"comment-{comment_id}")
+
+    def _lead_to(self, post_id: int, question_id: int, fragment: str) -> Response:
+        """Redirect to a post on the page of its question; answers may be on later pages."""
+        address = f"{self.base}/questions/{question_id}"
+        if question_id != post_id:
+            place = self.store.answer_ids(question_id).index(post_id) // ANSWERS_PAGE
+            address += f"?page={place + 1}" * bool(place)
+        return RedirectResponse(address + f"#{fragment}" * bool(fragment), 302)
+
+    def _find_post(self, request: Request) -> tuple[int, int]:
+        """Return the ids of the requested post and of its question.
+
+        Raises:
+            HTTPException: The post does not exist.
+        """
+        post_id = request.path_params["id"]
+        question_id = self.store.find_question(post_id)
+        if question_id is None:
+            raise HTTPException(404, f"There is no post {post_id} here.")
+        return post_id, question_id
+
+
+def all_sites_routes(sites: list[Pages], environment: Environment) -> list[Route]:
+    """List the routes of the pages for all sites together: the list of sites, and the search."""
+
+    def answer(request: Request, template: str, values: Values, data: Any) -> Response:
+        common = {"q": "", "base": "", "site": None, "several": True}
+        return _answer(request, environment, template, common | values, data)
+
+    def front(request: Request) -> Response:
+        listed = [{"base": pages.base, "site": pages.store.site} for pages in sites]
+        data = [
+            {"path": f"{pages.base}/", "overview": pages.store.site.overview} for pages in sites
+        ]
+        return answer(request, "sites.html", {"title": "Sites", "sites": listed}, data)
+
+    def search(request: Request) -> Response:
+        return answer(
+            request, "search.html", *_search(request, sites, "", _MOST_PAGES_OF_ALL_SITES)
+        )
+
+    table = {"/": front, "/index.json": front, "/search{end:json}": search}
+    return [Route(path, handler) for path, handler in table.items()]
+
+
+def _find(sites: Sequence[Pages], query: Query, sort: str, page: int) -> ResultPage:
+    """Return a page of a search's results, merged from all sites."""
+    pages = {site.store: site for site in sites}
+    stores = list(pages)
+    if query.has_words and not any(store.about.has_search for store in stores):
+        raise HTTPException(
+            404, "This database has no full-text index; rebuild it with --search all."
+        )
+    hits, count, is_cut = search_all(stores, query, sort, PAGE * page)
+    rows = []
+    for store, run in groupby(hits[PAGE * (page - 1) :], key=lambda pair: pair[0]):
+        site = pages[store]
+        named = {"base": site.base, "Site": store.site.title} if len(sites) > 1 else {}
+        excerpts = store.summaries([hit for _, hit in run], query.words)
+        rows += [row | named for row in site.with_titles(excerpts)]
+    return ResultPage(rows, count, is_cut, page)
+
+
+def _search(
+    request: Request,
+    sites: Sequence[Pages],
+    base: str,
+    most_pages: int = MOST_PAGES,
+) -> tuple[Values, Values]:
+    """Run a search; return the values of its page for the template, and the data for JSON.
+
+    Args:
+        request: The request.
+        sites: The sites to search.
+        base: Prefix of the path of the search page.
+        most_pages: Number of the last page that can be requested.
+    """
+    text = request.query_params.get("q", "").strip()[:500]
+    sort = _choice(request, "sort", SEARCH_SORTS)
+    query, page = parse(text), min(page_number(request), most_pages)
+    if sort == "relevance" and not query.has_words:
+        sort = "newest"
+    with one_deadline():
+        results = ResultPage([], page=page) if query.is_empty else _find(sites, query, sort, page)
+    path = f"{base}/search"
+    values = {
+        "title": f"Search: {text}" if text else "Search",
+        "q": text,
+        "query": query,
+        "found": results,
+        "sort": sort,
+        "sorts": [name for name in SEARCH_SORTS if query.has_words or name != "relevance"],
+        "rows": results.rows,
+        **_page_links(path, {"q": text, "sort": sort}, results, most_pages),
+    }
+    posts = [
+        {
+            name: remove_marks(value) if isinstance(value, str) else value
+            for name, value in row.items()
+            if name not in _MADE
+        }
+        for row in results.rows
+    ]
+    data = {"query": text, "page": page, "problems": query.problems, "count": results.count}
+    return values, data | {"posts": posts}
+
+
+def _address(path: str, query: Values) -> str:
+    """Append parameters to a path; leave out those that are None."""
+    values = {name: value for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(values, quote_via=quote)}" if values else path
+
+
+def _page_links(path: str, query: Values, results: ResultPage, most: int = MOST_PAGES) -> Values:
+    """Return the page number, the number of pages, and the paths of the previous and next page.
+
+    The number of pages is None if it is above `most`; the path of a missing page is None.
+    """
+
+    def address(number: int) -> str:
+        return _address(path, query | {"page": number if number > 1 else None})
+
+    page, pages = results.page, max(1, -(-results.count // results.size))
+    return {
+        "page": page,
+        "pages": pages if pages <= most else None,
+        "previous": address(page - 1) if page > 1 else None,
+        "next": address(page + 1) if results.has_more and page < most else None,
+    }
+
+
+def _answer(
+    request: Request, environment: Environment, template: str, values: Values, data: Any
+) -> Response:
+    """Make the response: the rendered template, or `data` as JSON if the request asks for it."""
+    if wants_json(request):
+        return Response(orjson.dumps(data), media_type="application/json")
+    return HTMLResponse(environment.get_template(template).render(values))
+
+
+def wants_json(request: Request) -> bool:
+    """Whether the URL of a request asks for JSON."""
+    return request.url.path.endswith(".json")
+
+
+def page_number(request: Request) -> int:
+    """Return the requested page number, limited to `MOST_PAGES`; 1 if it is missing or invalid."""
+    text = request.query_params.get("page", "1")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1
+    return min(max(number, 1), MOST_PAGES)
+
+
+def _is_set(request: Request, name: str) -> bool:
+    return request.query_params.get(name, "") not in ("", "0")
+
+
+def _choice(request: Request, name: str, choices: Sequence[str]) -> str:
+    """Return the requested value of a parameter, or the first choice if there is none.
+
+    Raises:
+        HTTPException: The requested value is unknown.
+    """
+    chosen = request.query_params.get(name) or choices[0]
+    if chosen not in choices:
+        raise HTTPException(
+            400, f"Unknown sort order {chosen!r}; choose one of {', '.join(choices)}."
+        )
+    return chosen

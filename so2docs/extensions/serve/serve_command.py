@@ -1,0 +1,95 @@
+"""`so2docs serve`: read a database in the browser, without the network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from so2docs.commands.options import command, quiet, table_option
+from so2docs.commands.terminal import shows_progress
+from so2docs.errors import require_packages
+from so2docs.progress import log
+
+_NEEDED = ("starlette", "uvicorn", "jinja2", "math-core", "nh3", "pygments", "snowballstemmer")
+
+
+@command(
+    """
+    so2docs serve questions.db
+    so2docs serve questions.jsonl.gz --port 8080
+    so2docs serve beer.db cooking.db
+    so2docs serve questions/
+    """
+)
+@click.argument("paths", nargs=-1, required=True, metavar="OUTPUT|DATABASE...")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    help="Port to listen on; 0 selects any free port.",
+)
+@click.option(
+    "--bind",
+    "host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Address to listen on; 0.0.0.0 gives access to anyone who can reach this machine.",
+)
+@table_option("site", "The site for links to the original posts, if a database is made.")
+@click.option(
+    "--formulas/--no-formulas",
+    default=None,
+    help="Show TeX between $ signs as formulas.  [default: on sites that have them]",
+)
+@click.option(
+    "--images",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="FOLDER|ZIP",
+    help="Show the pictures of posts from this folder or ZIP file. Files are named after the keys "
+    "in their URLs, such as KEY.png for i.stack.imgur.com/KEY.png. Repeatable.",
+)
+@click.option("--open/--no-open", "opens", default=False, help="Open the browser.")
+@quiet
+def serve(
+    *,
+    paths: tuple[str, ...],
+    port: int,
+    host: str,
+    images: tuple[str, ...],
+    opens: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Read OUTPUT or DATABASE in the browser: lists, tags, search, questions with their answers.
+
+    The pages work offline: they load nothing from the network. `so2docs sqlite` makes a DATABASE;
+    for an OUTPUT, this command first makes a database next to it. From a folder, all outputs and
+    databases are served; unusable files are skipped with a warning. Only this machine can connect,
+    unless --bind is given.
+    """
+    require_packages("serve", *_NEEDED)
+    from so2docs.extensions.serve.app import application, bind, is_loopback, make_server
+    from so2docs.extensions.serve.opening import open_stores
+    from so2docs.extensions.serve.pictures import Pictures
+
+    pictures = Pictures(images)
+    stores = open_stores(list(paths), progress=shows_progress(quiet), **options)
+    app = application(stores, pictures, local=is_loopback(host))
+    with bind(host, port) as bound:
+        host_in_url = f"[{host}]" if ":" in host else host
+        address = f"http://{host_in_url}:{bound.getsockname()[1]}/"
+        if not is_loopback(host):
+            log.info(f"anyone who can reach {host} can read these pages")
+        log.info(f"serving {address} (Ctrl-C to stop)")
+        if opens:
+            click.launch(address)
+        try:
+            make_server(app).run(sockets=[bound])
+        except BaseException as end:
+            if isinstance(end, Exception):
+                raise
+            raise type(end)("no longer serving") from None

@@ -1,0 +1,651 @@
+"""Run the database queries of the pages: lists, tags, users, search, documents. Thread-safe."""
+
+from __future__ import annotations
+
+import queue
+import re
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import orjson
+
+from so2docs.domain import rank_by_votes
+from so2docs.dump.storage import FileIdentity, identify
+from so2docs.errors import OutputError
+from so2docs.extensions.markdown.formulas import formula_sign, looks_mathematical
+from so2docs.extensions.serve.query import (
+    COMMON,
+    Query,
+    fold,
+    make_matcher,
+    mark,
+    quote_phrase,
+    snippet,
+)
+from so2docs.extensions.sqlite.about import About, SiteAbout, connect_to_site
+from so2docs.extensions.sqlite.layout import LAYOUTS, NESTED, PROFILE, quoted
+from so2docs.extensions.sqlite.rows import html_to_text, stored_documents
+from so2docs.schema import ANSWERS, OTHER
+
+PAGE = 20
+TAGS_PAGE = 60
+USERS_PAGE = 40
+ANSWERS_PAGE = 50
+REVISIONS_PAGE = 20
+_RANKED = 20_000
+"""Maximum number of posts ranked in a search; ranking takes microseconds for each post with any of
+the words, so only the rarest words are used."""
+_STEMMERS = {"en": "porter", "es": "spanish", "pt": "portuguese", "ru": "russian"}
+MOST_RESULTS = 10_000
+"""Maximum number of results that can be shown; more are only counted."""
+_EXCERPT = 6_000
+"""Number of characters at the start of a body that are searched for a snippet."""
+_LIST_EXCERPT = 700
+_SEARCHES = 16
+"""Number of searches whose results are cached for later pages, at most a megabyte each."""
+_SAMPLE = 300
+"""Number of the latest questions searched for formulas, unless the host is known to have them."""
+_SECONDS = 10.0
+"""CPU seconds that a query may take, or that all queries of a search may take together."""
+_DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
+_STEPS = 50_000
+"""Steps of SQLite's virtual machine between two checks of the deadline."""
+_CACHE_KIB = 4 * 1024
+_RELATED_OF = 2_000
+_RELATED = 12
+_MOST_TAGS = 5
+"""Maximum number of tags for finding related questions; no site allows more."""
+_BETWEEN_TAGS = re.compile(r"\s+|\+(?=[^+\s])")
+"""Separates tags in a URL. A name may end in plus signs, such as `c++`."""
+
+SORTS = {
+    "newest": ("{p}.Id", "DESC"),
+    "score": ("{p}.Score", "DESC"),
+    "active": ("{p}.LastActivityDate", "DESC"),
+    "oldest": ("{p}.Id", "ASC"),
+    "relevance": ("s.Rank", "ASC"),
+}
+"""Orders of posts, each with its key in SQL and its direction."""
+_POSTS = {
+    "question": "questions q",
+    "answer": "answers a JOIN questions q ON q.Id = a.ParentId",
+}
+LIST_SORTS = ("newest", "score", "active", "oldest")
+ANSWER_SORTS = ("votes", "newest", "oldest")
+SEARCH_SORTS = ("relevance", "newest", "score")
+USER_SORTS = {"reputation": "Reputation DESC, Id", "name": "DisplayName, Id", "newest": "Id DESC"}
+
+Row = dict[str, Any]
+Hit = tuple[bool, int, Any]
+"""A search result: whether it is an answer, its id, and the value by which it is sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The results of a search on one site.
+
+    Attributes:
+        hits: The first results, in order.
+        total: Number of all results.
+        is_cut: Whether more posts match than were ranked.
+    """
+
+    hits: list[Hit]
+    total: int
+    is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPage:
+    """A page of results.
+
+    Attributes:
+        rows: The results.
+        count: Number of all results.
+        is_cut: Whether more posts match than were examined.
+        page: Page number.
+        size: Number of results per page.
+    """
+
+    rows: list[Row]
+    count: int = 0
+    is_cut: bool = False
+    page: int = 1
+    size: int = PAGE
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is a next page."""
+        return self.count > self.size * self.page
+
+
+class Store:
+    r"""One site of a database.
+
+    Attributes:
+        about: The description of the database.
+        site: The description of the site.
+        hits: Finds the posts that match a query in an order of `SORTS`; caches the latest results.
+        sign: The delimiter of formulas, `$` or `\$`; empty if posts have no formulas.
+    """
+
+    def __init__(self, about: About, site: SiteAbout, *, formulas: bool | None = None) -> None:
+        """Open the site for queries.
+
+        Args:
+            about: The database.
+            site: The site.
+            formulas: Whether posts have formulas; if None, this is derived from the site's host
+                name or its posts.
+        """
+        self.about, self.site = about, site
+        self.hits = lru_cache(_SEARCHES)(self._find)
+        self._is_closed = False
+        self._free: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
+        self._file = _identify(about.path)
+        self._bounds = -(1 << 63), (1 << 63) - 1
+        if about.site_field is not None:
+            # The rows of a site are consecutive, so their bounds let a search skip other sites.
+            [bounds] = self._rows(
+                "SELECT min(Row) AS low, max(Row) AS high FROM (SELECT Row FROM questions "
+                "UNION ALL SELECT Row FROM answers)"
+            )
+            self._bounds = bounds["low"] or 0, bounds["high"] or 0
+        self.sign = (formula_sign(site.host or "") or "") if formulas is not False else ""
+        if formulas is not False and not self.sign:
+            latest = f"SELECT Body FROM questions ORDER BY Id DESC LIMIT {_SAMPLE}"
+            bodies = (row["Body"] or "" for row in self._rows(latest))
+            self.sign = "$" if formulas or looks_mathematical(bodies) else ""
+
+    @property
+    def has_users(self) -> bool:
+        """Whether the database has users."""
+        return "users" in self.about.rows
+
+    @property
+    def has_badges(self) -> bool:
+        """Whether the database has user badges."""
+        sql = "SELECT 1 FROM users WHERE Badges IS NOT NULL LIMIT 1"
+        return self.has_users and self._value(sql) is not None
+
+    @property
+    def has_history(self) -> bool:
+        """Whether the database has the history of posts."""
+        return "history" in self.about.rows
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """Borrow a connection.
+
+        Raises:
+            OutputError: The database was removed or replaced.
+        """
+        if _identify(self.about.path) != self._file:
+            raise OutputError(f"{self.about.path}: was replaced; restart the server")
+        try:
+            connection = self._free.get_nowait()
+        except queue.Empty:
+            connection = connect_to_site(self.about, self.site)
+            connection.row_factory = sqlite3.Row
+            # Do not map files into memory: truncating one would kill the server.
+            connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
+        deadline = _DEADLINE.get() or time.thread_time() + _SECONDS
+        connection.set_progress_handler(
+            lambda: self._is_closed or time.thread_time() > deadline, _STEPS
+        )
+        try:
+            if time.thread_time() > deadline:
+                raise sqlite3.OperationalError("interrupted")
+            yield connection
+        finally:
+            self._free.put(connection)
+            if self._is_closed:
+                self.close()
+
+    def close(self) -> None:
+        """Interrupt all queries and close the database."""
+        self._is_closed = True
+        with suppress(queue.Empty):
+            while True:
+                self._free.get_nowait().close()
+
+    def _rows(self, sql: str, **values: Any) -> list[Row]:
+        with self._connection() as connection:
+            return [dict(row) for row in connection.execute(sql, values)]
+
+    def _page(self, sql: str, page: int, size: int, counted: str, **values: Any) -> ResultPage:
+        """Read a page of the rows of a statement, and count the rows of `counted`."""
+        rows = self._rows(f"{sql} LIMIT {size} OFFSET {size * (page - 1)}", **values)
+        count = self._value(f"SELECT count(*) FROM {counted}", **values)
+        return ResultPage(rows, count, page=page, size=size)
+
+    def _value(self, sql: str, **values: Any) -> Any:
+        with self._connection() as connection:
+            row = connection.execute(sql, values).fetchone()
+        return None if row is None else row[0]
+
+    # Documents.
+
+    def document(self, question_id: int, answer_ids: list[int] | None = None) -> Row | None:
+        """Read a question with its answers; None if it does not exist.
+
+        With `answer_ids`, the document has only these answers, in this order.
+        """
+        with self._connection() as connection:
+            document = next(stored_documents(connection, question_id), None)
+        if document is not None and answer_ids is not None:
+            by_id = {answer["Id"]: answer for answer in document.get(ANSWERS) or ()}
+            document[ANSWERS] = [by_id[key] for key in answer_ids if key in by_id]
+        return document
+
+    def answer_ids(self, question_id: int, sort: str = "votes") -> list[int]:
+        """Return the ids of the answers to a question, in an order of `ANSWER_SORTS`."""
+        rows = self._rows(
+            "SELECT a.Id, a.Score, q.AcceptedAnswerId FROM answers a JOIN questions q "
+            "ON q.Id = a.ParentId WHERE a.ParentId = :id",
+            id=question_id,
+        )
+        if sort != "votes":
+            return sorted((row["Id"] for row in rows), reverse=sort == "newest")
+        ranks = [
+            (*rank_by_votes(row["Id"], row["Score"] or 0, row["AcceptedAnswerId"]), row["Id"])
+            for row in rows
+        ]
+        return [answer_id for *_, answer_id in sorted(ranks)]
+
+    def find_questions(self, post_ids: Iterable[int]) -> dict[int, int]:
+        """Map the ids of posts in this database to the ids of their questions."""
+        ids = _comma_separated(post_ids)
+        rows = self._rows(
+            f"SELECT Id, ParentId FROM answers WHERE Id IN ({ids}) UNION ALL "
+            f"SELECT Id, Id FROM questions WHERE Id IN ({ids})"
+        )
+        return {row["Id"]: row["ParentId"] for row in rows}
+
+    def find_question(self, post_id: int) -> int | None:
+        """Find the id of a post's question; None if the post does not exist."""
+        return self.find_questions([post_id]).get(post_id)
+
+    def find_comments(self, comment_ids: Iterable[int]) -> dict[int, int]:
+        """Map the ids of comments in this database to the ids of their posts."""
+        is_known = "comments" in self.about.rows
+        return self._column("comments", "PostId", comment_ids) if is_known else {}
+
+    def find_users(self, user_ids: Iterable[int]) -> set[int]:
+        """Return the ids of those users who have a page in this reader."""
+        ids = _comma_separated(user_ids)
+        columns = [("questions", "OwnerUserId"), ("answers", "OwnerUserId")]
+        columns += [("users", "Id")] * self.has_users
+        selects = (f"SELECT {column} AS Id FROM {table} WHERE {column} IN ({ids})"
+                   for table, column in columns)  # fmt: skip
+        return {row["Id"] for row in self._rows(" UNION ".join(selects))}
+
+    def linked_questions(self, question_id: int) -> list[Row]:
+        """Find questions linked from a question, and (`is_from`) questions that link to it."""
+        if "links" not in self.about.rows:
+            return []
+        return self._rows(
+            "SELECT q.Id, q.Title, q.Score, q.Answers, l.LinkType AS kind, 0 AS is_from "
+            "FROM links l JOIN questions q ON q.Id = l.RelatedPostId "
+            "WHERE l.QuestionId = :id AND q.Id <> :id "
+            "UNION SELECT q.Id, q.Title, q.Score, q.Answers, l.LinkType, 1 "
+            "FROM links l JOIN questions q ON q.Id = l.QuestionId "
+            "WHERE l.RelatedPostId = :id AND q.Id <> :id ORDER BY 6, 3 DESC LIMIT 60",
+            id=question_id,
+        )
+
+    def related_questions(self, question_id: int, tags: Sequence[str]) -> list[Row]:
+        """Find questions that share tags with a question, sorted by rarity of the tags, then score.
+
+        Only the latest questions of each tag are considered.
+
+        Args:
+            question_id: The question, which is left out of the result.
+            tags: Tags of the question.
+        """
+        if not tags:
+            return []
+        of_all = " UNION ALL ".join(
+            "SELECT QuestionId, 1.0 / count(*) OVER () AS weight FROM (SELECT QuestionId FROM "
+            f"question_tags WHERE Tag = :tag{number} AND QuestionId <> :id "
+            f"ORDER BY QuestionId DESC LIMIT {_RELATED_OF // 2})"
+            for number, _ in enumerate(tags[:_MOST_TAGS])
+        )
+        return self._rows(
+            "SELECT q.Id, q.Title, q.Score, q.Answers FROM (SELECT QuestionId, "
+            f"round(sum(weight), 12) AS weight FROM ({of_all}) GROUP BY QuestionId "
+            f"ORDER BY 2 DESC, 1 DESC LIMIT {10 * _RELATED}) r JOIN questions q "
+            f"ON q.Id = r.QuestionId ORDER BY r.weight DESC, q.Score DESC, q.Id LIMIT {_RELATED}",
+            id=question_id,
+            **{f"tag{number}": tag for number, tag in enumerate(tags[:_MOST_TAGS])},
+        )
+
+    # History.
+
+    def revisions(self, post_id: int, page: int) -> ResultPage:
+        """Read a page of the history of a post, the latest entry first.
+
+        An entry with a new text of the post also has the previous text, such as `OldBody`.
+        """
+        results = self._page(
+            f"SELECT {_EVENT}, {', '.join(_TEXTS)} FROM history WHERE PostId = :id "
+            "ORDER BY CreationDate DESC, Id DESC",
+            page,
+            REVISIONS_PAGE,
+            "history WHERE PostId = :id",
+            id=post_id,
+        )
+        first = results.count - REVISIONS_PAGE * (page - 1)
+        revisions = [_event(row) | {"Number": first - n} for n, row in enumerate(results.rows)]
+        for name in _TEXTS if revisions else ():
+            old = self._value(
+                f"SELECT {name} FROM history WHERE PostId = :id AND {name} IS NOT NULL AND "
+                "(coalesce(CreationDate, ''), Id) < (:date, :last) "
+                "ORDER BY CreationDate DESC, Id DESC LIMIT 1",
+                id=post_id,
+                date=revisions[-1]["CreationDate"] or "",
+                last=revisions[-1]["Id"],
+            )
+            old = orjson.loads(old) if old and name in _EVENT_LISTS else old
+            for row in reversed(revisions):
+                if row[name] is not None:
+                    row[f"Old{name}"], old = old, row[name]
+        return replace(results, rows=revisions)
+
+    def user_names(self, user_ids: Iterable[int]) -> dict[int, str]:
+        """Map the ids of users in this database to their names."""
+        names = self._column("users", "DisplayName", user_ids) if self.has_users else {}
+        return {user_id: name for user_id, name in names.items() if name is not None}
+
+    def titles(self, question_ids: Iterable[int]) -> dict[int, str | None]:
+        """Map the ids of questions in this database to their titles."""
+        return self._column("questions", "Title", question_ids)
+
+    def _column(self, table: str, column: str, ids: Iterable[int]) -> dict[int, Any]:
+        """Map the ids of rows in this database to the values of a column."""
+        rows = self._rows(f"SELECT Id, {column} FROM {table} WHERE Id IN ({_comma_separated(ids)})")
+        return {row["Id"]: row[column] for row in rows}
+
+    # Posts.
+
+    def _find(self, query: Query, sort: str) -> Found:
+        """Find the posts that match a query, in an order of `SORTS`.
+
+        Sorted by relevance, posts have at least one of the plain words, and each question is found
+        at most once. In other orders, posts have all words.
+        """
+        key, direction = SORTS[sort]
+        posts = _posts_sql(query, key)
+        if not posts:
+            return Found([], 0)
+        words, values, most, is_cut = "", query.values, MOST_RESULTS, False
+        if query.has_words:
+            match = self._match(query, is_ranked=sort == "relevance")
+            low, high = self._bounds
+            words, most, is_cut = _WITH_WORDS, _RANKED, self._count(match) > _RANKED
+            values = values | {"match": match, "low": low, "high": high, "most": most}
+        sql = f"{words}{posts} ORDER BY Key {direction}, Id DESC LIMIT {most}"
+        rows = self._rows(sql, **values)
+        if sort == "relevance":
+            best: dict[int, Row] = {}
+            for row in rows:
+                best.setdefault(row["QuestionId"], row)
+            rows = list(best.values())
+        total = len(rows)
+        if total == most and not words:
+            total = self._value(f"SELECT count(*) FROM ({posts})", **values)
+        hits = [(bool(row["IsAnswer"]), row["Id"], row["Key"]) for row in rows]
+        return Found(hits[:MOST_RESULTS], total, is_cut)
+
+    def _match(self, query: Query, *, is_ranked: bool) -> str:
+        """Make the query for the full-text index; a ranked one has only the rarest plain words."""
+        words = list(map(fold, query.plain))
+        plain = [self._quote(word) for word in words if word not in COMMON]
+        plain = plain or list(map(self._quote, words))
+        if not is_ranked:
+            return query.match(plain, "AND")
+        counts = {word: self._count(word) for word in plain}
+        kept, total = list[str](), 0
+        for word in sorted(counts, key=lambda word: counts[word]):
+            total += counts[word]
+            if total <= _RANKED or not kept:
+                kept.append(word)
+        return query.match(kept, "OR")
+
+    def _quote(self, word: str) -> str:
+        """Quote a word for the index, which contains the stems of English words.
+
+        Words in other languages are found by the start that they share with their stem.
+        """
+        stem = _stem(self.site.language, word)
+        is_start = self.site.language != "en" and stem != word and len(stem) > 2
+        return quote_phrase(f"{stem}*" if is_start else word)
+
+    def _count(self, match: str) -> int:
+        """Count the posts that match a full-text query, up to one more than can be ranked."""
+        low, high = self._bounds
+        count = self._value(
+            "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match "
+            "AND rowid BETWEEN :low AND :high LIMIT :most)",
+            match=match,
+            low=low,
+            high=high,
+            most=_RANKED + 1,
+        )
+        return int(count)
+
+    def dates(self, hits: list[Hit]) -> list[str]:
+        """Return the creation date of each post; empty if unknown."""
+        questions, answers = (
+            self._column(table, "CreationDate", [hit[1] for hit in hits if hit[0] == is_answer])
+            for is_answer, table in ((False, "questions"), (True, "answers"))
+        )
+        return [(answers if hit[0] else questions).get(hit[1]) or "" for hit in hits]
+
+    def summaries(self, hits: list[Hit], words: Sequence[str] = ()) -> list[Row]:
+        """Read what lists show of posts, such as titles, and mark the words of a search in them."""
+        words = [word for word in words if fold(word) not in COMMON]
+        is_found = make_matcher(words, partial(_stem, self.site.language))
+        rows: dict[tuple[bool, int], Row] = {}
+        for is_answer, table in ((False, "questions"), (True, "answers")):
+            ids = [post_id for kind, post_id, _ in hits if kind == is_answer]
+            name, join = self._owner("s")
+            question = "JOIN questions p ON p.Id = s.ParentId" if is_answer else ""
+            p = "p" if is_answer else "s"
+            for row in self._rows(
+                f"SELECT s.Id, {p}.Id AS QuestionId, {p}.Title, {p}.Tags, s.Score, s.CreationDate, "
+                f"{p}.AcceptedAnswerId, {p}.Answers, {p}.ClosedDate, s.OwnerUserId, {name} AS "
+                f"Owner, substr(s.Body, 1, {_EXCERPT if words else _LIST_EXCERPT}) AS Body "
+                f"FROM {table} s {question} {join} WHERE s.Id IN ({_comma_separated(ids)})"
+            ):
+                row["IsAnswer"] = is_answer
+                row["IsAccepted"] = is_answer and row["AcceptedAnswerId"] == row["Id"]
+                row["Snippet"] = snippet(_start_as_text(row.pop("Body")), is_found)
+                if row["Title"] is not None:
+                    row["Title"] = mark(row["Title"], is_found)
+                rows[is_answer, row["Id"]] = row
+        return [rows[hit[:2]] for hit in hits if hit[:2] in rows]
+
+    def _owner(self, alias: str) -> tuple[str, str]:
+        """Return SQL for the name of a post's owner, and for the join that it needs."""
+        own = f"{alias}.OwnerDisplayName"
+        if not self.has_users:
+            return own, ""
+        return f"coalesce(u.DisplayName, {own})", f"LEFT JOIN users u ON u.Id = {alias}.OwnerUserId"
+
+    # Tags.
+
+    def tag(self, name: str) -> int:
+        """Return the number of questions with a tag; 0 if the tag is unknown."""
+        return self._value("SELECT Questions FROM tags WHERE Name = :name", name=name) or 0
+
+    def has_tags(self, names: str) -> bool:
+        """Whether every tag in a URL, such as `a+b`, has questions."""
+        tags = self.tag_names(names)
+        return bool(tags) and all(map(self.tag, tags))
+
+    def tag_texts(self, name: str) -> Row:
+        """Return the description of a tag: `Excerpt` (text) and `Wiki` (HTML), None if missing."""
+        rows = self._rows("SELECT Excerpt, Wiki FROM tags WHERE Name = :name", name=name)
+        return rows[0] if rows else {"Excerpt": None, "Wiki": None}
+
+    def tag_names(self, text: str) -> list[str]:
+        """Return the tags in a URL such as `a+b`.
+
+        Tags that are unknown as written are converted to lower case.
+        """
+        is_one = self.tag(text) or self.tag(text.lower())
+        names = [text] if is_one else _BETWEEN_TAGS.split(text)
+        names = [name for name in names if name][: 2 * _MOST_TAGS]
+        return [name if self.tag(name) else name.lower() for name in names]
+
+    def tags(self, like: str, page: int) -> ResultPage:
+        """Return a page of the tags whose names contain a string, the most frequent first."""
+        source = "tags WHERE instr(lower(Name), lower(:like))"
+        sql = f"SELECT Name, Questions FROM {source} ORDER BY Questions DESC, Name"
+        return self._page(sql, page, TAGS_PAGE, source, like=like)
+
+    # People.
+
+    def users(self, like: str, sort: str, page: int) -> ResultPage:
+        """Return a page of the users whose names contain a string, in an order of `USER_SORTS`."""
+        source = "users WHERE DisplayName IS NOT NULL"
+        source += " AND instr(lower(DisplayName), lower(:like))" * bool(like)
+        columns, order = "Id, DisplayName, Reputation, CreationDate", USER_SORTS[sort]
+        sql = f"SELECT {columns} FROM {source} ORDER BY {order}"
+        return self._page(sql, page, USERS_PAGE, source, like=like)
+
+    def user(self, user_id: int) -> Row | None:
+        """Read a user and count their posts; None if the user has neither a row nor a post."""
+        names = ("DisplayName", "Reputation", "CreationDate", "Badges", *PROFILE)
+        sql = f"SELECT {', '.join(names)} FROM users WHERE Id = :id"
+        rows = self._rows(sql, id=user_id) if self.has_users else []
+        user: Row = {"Id": user_id, **dict.fromkeys(names)}
+        for kind in ("questions", "answers"):
+            sql = f"SELECT count(*) FROM {kind} WHERE OwnerUserId = :id"
+            user[kind.title()] = self._value(sql, id=user_id)
+        for row in rows:
+            user |= row | {"Badges": orjson.loads(row["Badges"] or "null")}
+        return user if rows or user["Questions"] or user["Answers"] else None
+
+
+@contextmanager
+def one_deadline() -> Iterator[None]:
+    """Limit the total time of all queries in the context, on any site, to that of one query."""
+    token = _DEADLINE.set(time.thread_time() + _SECONDS)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+def search_all(
+    stores: Sequence[Store], query: Query, sort: str, most: int
+) -> tuple[list[tuple[Store, Hit]], int, bool]:
+    """Search several sites; skip sites without a full-text index if the query needs one.
+
+    Args:
+        stores: The sites.
+        query: The query.
+        sort: An order of `SEARCH_SORTS`.
+        most: Maximum number of results.
+
+    Returns:
+        The first results, each with its site; the number of all results; whether even more posts
+        match.
+    """
+    stores = [store for store in stores if store.about.has_search or not query.has_words]
+    founds = [store.hits(query, sort) for store in stores]
+    merged: list[tuple[Any, Store, Hit]] = []
+    for store, found in zip(stores, founds, strict=True):
+        hits = found.hits[:most]
+        # Take hits from the sites in turn: ranks depend on how rare a word is on a site, so ranks
+        # of different sites cannot be compared.
+        keys: list[Any] = list(range(len(hits)))
+        if sort == "newest":
+            keys = store.dates(hits)
+        elif sort == "score":
+            keys = [-(score or 0) for _, _, score in hits]
+        merged += [(key, store, hit) for key, hit in zip(keys, hits, strict=True)]
+    merged.sort(key=lambda entry: entry[0], reverse=sort == "newest")
+    count = sum(found.total for found in founds)
+    is_cut = any(found.is_cut for found in founds)
+    return [(store, hit) for _, store, hit in merged[:most]], count, is_cut
+
+
+_WITH_WORDS = (
+    "WITH s AS (SELECT rowid AS Row, rank AS Rank FROM search WHERE search MATCH :match "
+    "AND rowid BETWEEN :low AND :high ORDER BY rowid DESC LIMIT :most) "
+)
+"""The latest posts that match a full-text query, for `_posts_sql`."""
+
+
+def _posts_sql(query: Query, key: str) -> str:
+    """Return SQL for the posts that match a query, each with the key by which it is sorted.
+
+    Without words, only questions are found, unless the query names an owner or a kind of post. The
+    choice of indexes is left to SQLite, which finds those that cover the conditions.
+    """
+    kinds, where, words = query.kinds, query.where, ""
+    if query.has_words:
+        where, words = ["{p}.Row = s.Row", *where], "s CROSS JOIN "
+    elif len(kinds) > 1 and not query.has_owner:
+        kinds = frozenset({"question"})
+    return " UNION ALL ".join(
+        f"SELECT {kind == 'answer'} AS IsAnswer, {{p}}.Id AS Id, {key} AS Key, "
+        f"q.Id AS QuestionId FROM {words}{_POSTS[kind]} WHERE "
+        f"{' AND '.join(where) or 1}".format(p=kind[0], q="q")
+        for kind in sorted(kinds)
+    )
+
+
+@lru_cache(maxsize=50_000)
+def _stem(language: str, word: str) -> str:
+    """Return the stem of a word, which is in lower case."""
+    from snowballstemmer import stemmer
+
+    return str(stemmer(_STEMMERS[language]).stemWord(word)) if language in _STEMMERS else word
+
+
+def _identify(path: str) -> FileIdentity:
+    """Identify a database, or raise `OutputError` if it was removed."""
+    try:
+        return identify(path)
+    except OSError as error:
+        raise OutputError(f"{path}: was removed: {error.strerror}") from error
+
+
+_TEXTS = ("Title", "Tags", "Body")
+"""Columns of the history with texts of the post."""
+_EVENT_LISTS = NESTED["History"].lists
+_EVENT = ", ".join(
+    quoted(name)
+    for name in LAYOUTS["history"].columns
+    if name not in (*_TEXTS, "RevisionGUID", "QuestionId", "ContentLicense")
+)
+
+
+def _event(row: Row) -> Row:
+    """Parse the columns of a history entry that hold JSON."""
+    other: Row = orjson.loads(row.pop(OTHER) or "{}")
+    return other | {
+        name: orjson.loads(value) if name in _EVENT_LISTS and value else value
+        for name, value in row.items()
+    }
+
+
+def _comma_separated(ids: Iterable[int]) -> str:
+    return ",".join(str(int(number)) for number in ids)
+
+
+def _start_as_text(body: str | None) -> str:
+    """Extract the text from the start of a body, without an incomplete tag at its end."""
+    body = body or ""
+    start = body.rfind("<")
+    return html_to_text(body[:start] if start > body.rfind(">") else body)

@@ -1,0 +1,381 @@
+"""Write all tables of a dump as flat typed files, with a report that accounts for every row.
+
+Workers convert chunks of a table to segments, which are joined in the order of the dump. A complete
+table is renamed to its final path, and its provenance is written next to it. Repeating the call
+writes only the missing tables.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Unpack
+
+from so2docs.dump.dump import Chunk
+from so2docs.dump.opening import TableFile
+from so2docs.dump.source import Source
+from so2docs.errors import OptionError, flag, require_packages, resumable
+from so2docs.extensions.tables.chunk import open_columns
+from so2docs.extensions.tables.columns import RowSelection, TableColumns
+from so2docs.extensions.tables.report import FlatTable, TablesReport
+from so2docs.extensions.tables.script import write_script
+from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, definitions
+from so2docs.extensions.tables.writing import EXTENSIONS, TableWriter, writer_for
+from so2docs.options.choices import (
+    DATABASE_ENDINGS,
+    UNCOMPRESSED,
+    SqlSystem,
+    split_compression,
+)
+from so2docs.options.keywords import TableKeywords, spell_out
+from so2docs.options.products import DATABASE_FILES, TableOptions
+from so2docs.options.request import read_options, recorded
+from so2docs.options.table import options_of
+from so2docs.output.file import Output
+from so2docs.output.new_files import NewFiles, clean_up, new_folder, temporary_folder, write_file
+from so2docs.output.part_files import STRAYS, check_own, side_file
+from so2docs.output.product import Product
+from so2docs.output.provenance import File, Provenance, make_record
+from so2docs.output.segments import Segment
+from so2docs.output.segments import remove as remove_stored
+from so2docs.parse.core import choose_core
+from so2docs.processes.worker import peak_memory
+from so2docs.progress import Shown
+from so2docs.report import check_placed
+from so2docs.scan.table import LARGE_CHUNK_BYTES, TableReader, start_reader
+from so2docs.schema import DUMP, POSTS
+from so2docs.store.disk import disk_errors
+
+_TABLES_VERSION = 1
+"""Version of the columns. Increase it when the same dump would give other files."""
+
+_FILE_ENDINGS = (*UNCOMPRESSED, *DATABASE_ENDINGS, ".csv", ".duckdb", ".parquet")
+
+
+class _TableFiles(Product[list[FlatTable]]):
+    """The product for a file with a table, or for a database with all tables.
+
+    Args:
+        path: Name of the file.
+        provenance: Provenance to record.
+        files: Tables of the input that go into the file.
+
+    Attributes:
+        results: Counts of an earlier run, if its files are up to date.
+        run: Writes the tables; None until then.
+    """
+
+    noun = "folder"
+
+    def __init__(self, path: str, provenance: Provenance, files: list[TableFile]) -> None:
+        super().__init__(path, provenance, [file.file for file in files])
+        self.files = files
+        self.results: list[FlatTable] | None = None
+        self.run: Run | None = None
+
+    def load(self, records: list[Provenance]) -> list[FlatTable]:
+        """Return the recorded counts of each table from an earlier run."""
+        tables = records[0].counts["tables"]
+        if [table["name"] for table in tables] != [file.table.name for file in self.files]:
+            raise ValueError("the record is about other tables")
+        facts = {"path": self.path, "is_new": False}
+        return [FlatTable.from_dict(table | facts) for table in tables]
+
+    def make(self, files: NewFiles) -> list[FlatTable]:
+        """Write the tables, and return their counts; the files of an earlier run are removed."""
+        assert self.run is not None
+        files.outdate(self.path, _strays_path(self.path))
+        return self.run.write(self, files)
+
+    def counts(self, result: list[FlatTable]) -> dict[str, Any]:
+        """Return the counts of each table, without its path, which depends on the call."""
+        tables = [table.as_dict() for table in result]
+        return {"tables": [{k: v for k, v in table.items() if k != "path"} for table in tables]}
+
+
+@spell_out(options_of(TableOptions))
+def tables(
+    dump: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    **keywords: Unpack[TableKeywords],
+) -> TablesReport:
+    """Write the tables of a dump as flat typed files, one row for each row of the dump.
+
+    Rows keep the order of the dump. Every table has a column for each attribute that was ever
+    published, and `Other`: a JSON object of the attributes that have no column or do not fit the
+    type of their column. Integers have 64 bits, dates are timestamps in UTC, tags are lists. Tables
+    that are up to date are not rewritten, so repeating the call after an interruption resumes it.
+
+    Examples:
+        >>> so2docs.tables("sample.stackexchange.com.7z", "sample", only="posts,votes")
+
+    Args:
+        dump: An archive or a folder with the tables, or the file of one table with the others next
+            to it. An archive is decompressed once.
+        folder: Folder of the files, such as `Posts.parquet`; made if it does not exist.
+        keywords: Options: `so2docs.options.keywords.TableKeywords`.
+
+    Returns:
+        A report with the path and the row counts of each table.
+
+    Raises:
+        OptionError: An option has a value that is not allowed, or a package is missing.
+        DumpError: A table is missing, truncated, malformed, or changed while being read.
+        OutputError: An existing file is not up to date, or a file cannot be written.
+    """
+    begun = time.perf_counter()
+    source, where = Source(dump), os.fspath(folder)
+    source.check_named("tables are read")
+    _check_is_folder(where)
+    options = read_options(TableOptions, keywords)
+    if options.format == "arrow":
+        raise OptionError(
+            f"{flag('format', 'arrow')} is for one table on standard output; give - in place of "
+            "the folder, or in Python, call so2docs.stream_table"
+        )
+    options, progress = for_workers(options)
+    needed = ("pyarrow", "duckdb") if options.format == "duckdb" else ("pyarrow",)
+    require_packages(flag("format", options.format), *needed)
+    dialect = None if options.load is None else _find_dialect(options.load)
+    script = os.path.join(where, LOAD_SQL)
+    if dialect is not None and os.path.exists(script) and not options.force:
+        check_own(script, SCRIPT)
+    report = TablesReport(where)
+    # Files can be resumed, since a repeated call skips complete tables; a database cannot, since it
+    # is renamed only after its last table.
+    with disk_errors(), resumable(lambda: bool(report)), source:
+        files, read_first = find_files(source, options)
+        targets = _targets(source, where, files, options, read_first)
+        for target in targets:
+            target.results = target.find(force=options.force, update=options.update)
+            if target.results is not None:
+                clean_up(target.path)
+        pending = [file for target in targets if target.results is None for file in target.files]
+        with (
+            new_folder(where),
+            open_run(source, options, pending, read_first, folder=where, progress=progress) as run,
+        ):
+            report.jobs = run.reader.workers.jobs
+            for target in targets:
+                results = target.results
+                if results is None:
+                    target.run = run
+                    results = target.build(force=options.force, update=options.update)
+                report.tables |= {table.name: table for table in results}
+            if dialect is not None:
+                loaded = [table for table in DUMP.values() if table.name in report]
+                if options.single_file and options.load is not None:
+                    write_script(script, loaded, options.load)
+                else:
+                    write_file(script, definitions(loaded, dialect, load=True).encode())
+            report.peak_memory_bytes = peak_memory() + sum(run.reader.workers.peaks.values())
+    report.seconds = time.perf_counter() - begun
+    return report
+
+
+def for_workers(options: TableOptions) -> tuple[TableOptions, Shown]:
+    """Take the progress from the options, because workers may be unable to import a function."""
+    return replace(options, core=choose_core(options.core), progress=False), options.progress
+
+
+def find_files(source: Source, options: TableOptions) -> tuple[list[TableFile], list[TableFile]]:
+    """Find the tables to write, and those to read before for filters or the date."""
+    files = source.find_tables(options.only)
+    if options.has_part or options.as_of is not None:
+        return files, source.find_tables()
+    return files, source.find_tables(["posts"]) if options.has_drops else []
+
+
+@contextmanager
+def open_run(
+    source: Source,
+    options: TableOptions,
+    pending: list[TableFile],
+    read_first: list[TableFile],
+    *,
+    folder: str | None,
+    progress: Shown,
+) -> Iterator[Run]:
+    """Start workers to read tables, and find the rows to keep.
+
+    Args:
+        source: The dump.
+        options: The options, for workers.
+        pending: Tables to read.
+        read_first: Tables that are read before for filters or the date.
+        folder: Folder for temporary files, unless the options have one.
+        progress: Show a progress bar.
+    """
+    with (
+        temporary_folder(options.work_dir or folder) as work,
+        start_reader(pending, work, jobs=options.jobs, progress=progress) as reader,
+    ):
+        restored, left_out = None, 0
+        writes_posts = any(file.table == POSTS for file in pending)
+        if options.as_of is not None and (writes_posts or (pending and options.has_part)):
+            # Imported here, because only tables of a date need a conversion.
+            from so2docs.extensions.tables.restored import write_restored
+
+            path, left_out = write_restored(source.path, options, work)
+            restored = Source(path)
+        written = [file.table.name for file in pending]
+        selections = dict.fromkeys(written, RowSelection.of_dates(options))
+        if written and (options.has_part or options.has_drops):
+            # Imported here, because importing Arrow's functions takes 0.2 s.
+            from so2docs.extensions.tables.part import Scanner, select_rows
+
+            scanner = Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, restored)
+            present = [file.table.name for file in read_first]
+            selections = select_rows(scanner, present, written)
+        yield Run(options, selections, reader, work, restored, left_out)
+
+
+def _check_is_folder(path: str) -> None:
+    """Refuse a path that names standard output or a file."""
+    name, _ = split_compression(path)
+    if os.path.isdir(path) or not (path == "-" or name.endswith(_FILE_ENDINGS)):
+        return
+    raise OptionError(
+        f"{path}: is the name of {'standard output' if path == '-' else 'a file'}, but tables are "
+        f"written to a folder; give the name of a folder, and choose the format of the files with "
+        f"{flag('format')}"
+    )
+
+
+def _find_dialect(system: SqlSystem) -> Dialect:
+    """Return the dialect of a database system.
+
+    Raises:
+        OptionError: pyarrow cannot write the files for this system.
+    """
+    import pyarrow
+    from pyarrow.csv import WriteOptions
+
+    dialect = DIALECTS[system]
+    if dialect.null and not hasattr(WriteOptions, "null_string"):
+        raise OptionError(
+            f"{flag('load', dialect.name)} needs a newer pyarrow than {pyarrow.__version__}; "
+            "install it with: pip install --upgrade pyarrow"
+        )
+    return dialect
+
+
+def _targets(
+    source: Source,
+    where: str,
+    files: list[TableFile],
+    options: TableOptions,
+    read_first: list[TableFile],
+) -> list[_TableFiles]:
+    """List the files to write, and the tables that go into each."""
+    site = source.published_host()
+
+    def record_provenance(files: list[TableFile]) -> Provenance:
+        before = {file.table.name for file in read_first}
+        read = [*read_first, *(file for file in files if file.table.name not in before)]
+        inputs = map(File.of_table, read)
+        return make_record("tables", _TABLES_VERSION, recorded(options), inputs, site)
+
+    if options.format in DATABASE_FILES:
+        path = os.path.join(where, DATABASE_FILES[options.format])
+        return [_TableFiles(path, record_provenance(files), files)]
+    targets = []
+    for file in files:
+        path = os.path.join(where, file.table.stem + EXTENSIONS[options.format])
+        targets.append(_TableFiles(path, record_provenance([file]), [file]))
+    return targets
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Reads tables and writes their files.
+
+    Attributes:
+        options: The options.
+        selections: Filter of the rows of each table, by name.
+        reader: Reader of the tables.
+        work: Folder for temporary files.
+        restored: The posts of a date, in place of those of the dump.
+        left_out: Number of rows of the dump that they do not include.
+    """
+
+    options: TableOptions
+    selections: dict[str, RowSelection]
+    reader: TableReader
+    work: str
+    restored: Source | None
+    left_out: int
+
+    def write(self, target: _TableFiles, files: NewFiles) -> list[FlatTable]:
+        """Write the tables of a target under temporary names, and return their counts."""
+        strays = Output(_strays_path(target.path), "gzip")
+        dialect = None if self.options.load is None else DIALECTS[self.options.load]
+        writer = writer_for(target.path, self.options.format, dialect)
+        try:
+            results = [self._copy(file, writer, strays, target.path) for file in target.files]
+            files_written = writer.finish()
+            for table in results:
+                table.files = len(files_written)
+                table.bytes = sum(file.size for file in files_written.values())
+            if strays.journal.count:
+                files.add(strays.path, strays.seal())
+            for path, complete in files_written.items():
+                files.add(path, complete)
+        except BaseException:
+            strays.discard()
+            writer.discard()
+            raise
+        return results
+
+    def _copy(self, file: TableFile, writer: TableWriter, strays: Output, path: str) -> FlatTable:
+        """Read a whole table, pass its segments to the writer, and return the counts."""
+        table = FlatTable(file.table.name, path)
+        writer.begin(TableColumns(file.table))
+        for segments, stray_segments in self.read(file, table):
+            for segment in segments:
+                writer.append(segment)
+            for segment in stray_segments:
+                strays.append(segment)
+        return table
+
+    def read(
+        self, file: TableFile, table: FlatTable
+    ) -> Iterator[tuple[list[Segment], list[Segment]]]:
+        """Yield the segments of a table and those of its strays, chunk by chunk, and count rows.
+
+        The segments are removed after use.
+
+        Raises:
+            InternalError: Rows were lost.
+        """
+        selection = self.selections[table.name]
+
+        def visit(chunk: Chunk) -> partial[Any]:
+            stored = os.path.join(self.work, f"{file.table.name}-{chunk.number}")
+            return partial(open_columns, file.table, self.options, selection, stored)
+
+        with ExitStack() as stack:
+            read = file
+            if self.restored is not None and file.table == POSTS:
+                table.rows = table.filtered = self.left_out
+                (read,) = self.restored.find_tables([POSTS.name])
+            opened = self.reader.open(read, visit, self.work, LARGE_CHUNK_BYTES)
+            dump, results = stack.enter_context(opened)
+            for result in results:
+                segments, strays, misfits = result.value
+                yield segments, strays
+                remove_stored(segments, strays)
+                table += result.tally
+                table.misfits += misfits
+                table.written += sum(segment.documents for segment in segments)
+            table.repaired_characters += dump.chunk_end(LARGE_CHUNK_BYTES).repaired
+        check_placed(file.name, table.rows, table.rows - table.unaccounted)
+
+
+def _strays_path(path: str) -> str:
+    """Return the path of the side file with the strays of a table."""
+    return side_file(path, f"{STRAYS}.gz")

@@ -1,0 +1,375 @@
+"""Write flat tables: workers encode chunks as segments, and writers join the segments.
+
+The output is a file for each table, or a database with all tables.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import orjson
+
+from so2docs.dump.kinds import PARQUET
+from so2docs.errors import DiskFullError, OutputError
+from so2docs.extensions.parquet import footer
+from so2docs.extensions.tables.columns import TableColumns
+from so2docs.extensions.tables.sql import Dialect, column_types
+from so2docs.options.choices import Compression, TableFormat
+from so2docs.output import sqlite_file
+from so2docs.output.file import Output
+from so2docs.output.formats.base import FileFormat
+from so2docs.output.part_files import FileState, finish_file, part_path
+from so2docs.output.segments import Journal, Segment, copy_all
+from so2docs.output.writer import OpenFiles
+from so2docs.schema import OTHER, TEXT, Table, Type
+from so2docs.store.disk import tells_full
+
+EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}
+"""Extensions of files, by format; other formats write a database with all tables."""
+
+LEVEL = 2
+"""zstd level of Parquet files and gzip level of text files; the same as for documents."""
+
+
+class Encoder(FileFormat):
+    """Base class of encoders, each for one format of tables.
+
+    Args:
+        schema: Schema of the Arrow tables.
+        dialect: The database system that loads the file; None if unknown.
+    """
+
+    compression: Compression = "none"
+
+    def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
+        super().__init__(self.compression, LEVEL)
+        self.schema = schema
+        self.dialect = dialect
+
+    def encode(self, table: Any) -> Segment:
+        """Encode the rows of an Arrow table (at least one) as a segment."""
+        raise NotImplementedError
+
+
+class ParquetEncoder(Encoder):
+    """Parquet with a row group for each segment."""
+
+    header = PARQUET
+
+    def encode(self, table: Any) -> Segment:
+        """Encode the rows as a row group."""
+        from so2docs.extensions.parquet.arrow import encode_parquet
+
+        data = encode_parquet(table, LEVEL)
+        return footer.row_group(data, table.nbytes, table.num_rows)
+
+    def footer(self, journal: Journal, record: bytes = b"") -> bytes:
+        """Return the footer with the positions of all row groups; `record` is not stored in it."""
+        from so2docs.extensions.parquet.arrow import encode_parquet, no_rows
+
+        metadata, _ = footer.read_metadata(encode_parquet(no_rows(self.schema), LEVEL))
+        return footer.join_footers(metadata, journal)
+
+
+class LinesEncoder(Encoder):
+    """Base class of encoders for line-based formats, compressed with gzip."""
+
+    compression = "gzip"
+
+    def lines(self, table: Any) -> bytes:
+        """Encode each row as a line."""
+        raise NotImplementedError
+
+    def encode(self, table: Any) -> Segment:
+        """Encode the rows as compressed lines."""
+        import pyarrow as pa
+
+        # Convert in batches, because Python values take several times as much memory as columns.
+        batches = table.to_batches()
+        lines = b"".join(self.lines(pa.Table.from_batches([batch])) for batch in batches)
+        return self.segment(lines, documents=table.num_rows)
+
+
+class CsvEncoder(LinesEncoder):
+    """CSV (RFC 4180) with a header; a missing value is empty, and an empty string is `""`."""
+
+    def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
+        super().__init__(schema, dialect)
+        self.header = ",".join(f'"{name}"' for name in schema.names).encode() + b"\n"
+
+    def lines(self, table: Any) -> bytes:
+        """Encode each row as a line of CSV."""
+        import pyarrow as pa
+        import pyarrow.csv
+
+        sink = io.BytesIO()
+        options: dict[str, Any] = {"include_header": False, "quoting_style": "needed"}
+        table = as_texts(table)
+        if self.dialect is not None and self.dialect.null:
+            options["null_string"] = self.dialect.null
+        if self.dialect is not None and not self.dialect.has_booleans:
+            types = {f.name: pa.int8() if f.type == pa.bool_() else f.type for f in table.schema}
+            table = table.cast(pa.schema(types))
+        pyarrow.csv.write_csv(table, sink, pyarrow.csv.WriteOptions(**options))
+        return sink.getvalue()
+
+
+class JsonLinesEncoder(LinesEncoder):
+    """JSON lines: each row is an object of all columns, with dates in the format of the dump."""
+
+    def lines(self, table: Any) -> bytes:
+        """Encode each row as a JSON object."""
+        columns = as_texts(table, lists=False).to_pydict()
+        names = tuple(columns)
+        return b"".join(
+            orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
+            for row in zip(*columns.values(), strict=True)
+        )
+
+
+class SqliteEncoder(Encoder):
+    """Encodes rows as tuples of values, which the main process inserts into SQLite."""
+
+    def encode(self, table: Any) -> Segment:
+        """Encode the rows as a pickled list of tuples."""
+        columns = as_texts(table).to_pydict().values()
+        data = pickle.dumps(list(zip(*columns, strict=True)), pickle.HIGHEST_PROTOCOL)
+        return self.segment(data, documents=table.num_rows)
+
+
+class ArrowEncoder(Encoder):
+    """Encodes rows as an Arrow stream, which the main process reads."""
+
+    def encode(self, table: Any) -> Segment:
+        """Encode the rows as an Arrow stream."""
+        import pyarrow as pa
+
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, self.schema) as stream:
+            stream.write_table(table)
+        return self.segment(sink.getvalue(), documents=table.num_rows)
+
+
+ENCODERS: dict[TableFormat, type[Encoder]] = {
+    "parquet": ParquetEncoder,
+    "csv": CsvEncoder,
+    "jsonl": JsonLinesEncoder,
+    "sqlite": SqliteEncoder,
+    "duckdb": ArrowEncoder,
+    "arrow": ArrowEncoder,
+}
+
+
+def as_texts(table: Any, *, lists: bool = True) -> Any:
+    """Convert the dates of an Arrow table to texts as in the dump, and the lists to JSON.
+
+    Args:
+        table: An Arrow table.
+        lists: Whether to convert lists.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for index, column_type in enumerate(table.schema):
+        column = table.column(index)
+        if pa.types.is_timestamp(column_type.type):
+            column = pc.strftime(column.cast(pa.timestamp("ms")), "%Y-%m-%dT%H:%M:%S")
+        elif pa.types.is_list(column_type.type) and lists:
+            texts = [None if row is None else orjson.dumps(row) for row in column.to_pylist()]
+            column = pa.array(texts, pa.binary()).cast(pa.string())
+        else:
+            continue
+        table = table.set_column(index, column_type.name, column)
+    return table
+
+
+_LINKS = ("Id", "PostId", "ParentId", "UserId")
+"""Columns that get an index in SQLite databases, because they are join keys."""
+
+_SQLITE_TYPES = column_types("INTEGER", "TEXT", "TEXT", "INTEGER", "TEXT")
+_DUCKDB_TYPES = column_types("BIGINT", "VARCHAR", "TIMESTAMP", "BOOLEAN", "VARCHAR[]")
+
+
+class FileWriter:
+    """Writer of one file.
+
+    As for each writer, call `begin` before the first segment of each table, then `finish`, which
+    returns the state of each file by its final name, or `discard`, which removes the files.
+
+    Args:
+        path: Name of the file.
+        form: Format of the file.
+        dialect: The database system that loads the file; None if unknown.
+    """
+
+    def __init__(self, path: str, form: TableFormat, dialect: Dialect | None) -> None:
+        self._path = path
+        self._form = form
+        self._dialect = dialect
+        self._file: Output | None = None
+
+    def begin(self, columns: TableColumns) -> None:
+        """Start the only table."""
+        encoder = ENCODERS[self._form](columns.schema, self._dialect)
+        self._file = file = Output(self._path, encoder.compression)
+        self._files = OpenFiles(encoder, lambda label, resume: file)
+
+    def append(self, segment: Segment) -> None:
+        """Copy a segment to the file."""
+        copy_all(self._files.place(self._files.get(""), segment))
+
+    def finish(self) -> dict[str, FileState]:
+        """Write the footer of the file, and return its state."""
+        return {self._path: self._files.end(self._files.get(""))}
+
+    def discard(self) -> None:
+        """Remove the file."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.discard()
+
+
+class SqliteWriter:
+    """Writer of an SQLite database: dates as in the dump, tags as JSON, no primary keys."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._tables: list[Table] = []
+        with sqlite_file.explained(path):
+            self._connection = sqlite_file.connect(part_path(path))
+
+    def begin(self, columns: TableColumns) -> None:
+        """Create the table."""
+        self._tables.append(columns.table)
+        with sqlite_file.explained(self._path):
+            self._connection.execute(_create(columns.table, _SQLITE_TYPES))
+        marks = ", ".join("?" * len(columns.schema))
+        self._insert = f'INSERT INTO "{columns.table.stem}" VALUES ({marks})'
+
+    def append(self, segment: Segment) -> None:
+        """Insert the rows of a segment."""
+        rows = pickle.loads(read(segment))
+        with sqlite_file.explained(self._path):
+            self._connection.executemany(self._insert, rows)
+
+    def finish(self) -> dict[str, FileState]:
+        """Create the indexes, close the database, and return the state of its file."""
+        with sqlite_file.explained(self._path):
+            for table in self._tables:
+                for column in filter(_LINKS.__contains__, table.attributes):
+                    name = f'"{table.stem}_{column}"'
+                    self._connection.execute(f'CREATE INDEX {name} ON "{table.stem}" ("{column}")')
+            self._connection.execute("COMMIT")
+            self._connection.close()
+        return {self._path: finish_file(self._path)}
+
+    def discard(self) -> None:
+        """Remove the database."""
+        self._connection.close()
+        with suppress(OSError):
+            os.unlink(part_path(self._path))
+
+
+class DuckdbWriter:
+    """Writer of a DuckDB database: dates are timestamps in UTC, tags are lists."""
+
+    def __init__(self, path: str) -> None:
+        import duckdb
+
+        self._path = path
+        self._remove()
+        with _explain_duckdb(path):
+            self._connection: Any = duckdb.connect(part_path(path))
+            self._connection.execute("SET memory_limit = '256MB'; SET threads = 2")
+
+    def begin(self, columns: TableColumns) -> None:
+        """Create the table."""
+        self._columns = columns
+        with _explain_duckdb(self._path):
+            self._connection.execute(_create(columns.table, _DUCKDB_TYPES))
+
+    def append(self, segment: Segment) -> None:
+        """Insert the rows of a segment."""
+        import pyarrow as pa
+
+        rows = pa.ipc.open_stream(read(segment)).read_all()
+        for index, column in enumerate(rows.schema):
+            if pa.types.is_timestamp(column.type):
+                naive = rows.column(index).cast(pa.timestamp("ms"))
+                rows = rows.set_column(index, column.name, naive)
+        with _explain_duckdb(self._path):
+            self._connection.register("segment", rows)
+            table = self._columns.table.stem
+            self._connection.execute(f'INSERT INTO "{table}" SELECT * FROM segment')
+            self._connection.unregister("segment")
+
+    def finish(self) -> dict[str, FileState]:
+        """Write the buffered data, close the database, and return the state of its file."""
+        with _explain_duckdb(self._path):
+            # Write everything before `close`, which ignores errors.
+            self._connection.execute("CHECKPOINT")
+            self._connection.close()
+        return {self._path: finish_file(self._path)}
+
+    def discard(self) -> None:
+        """Remove the database."""
+        import duckdb
+
+        with suppress(duckdb.Error):
+            self._connection.close()
+        self._remove()
+
+    def _remove(self) -> None:
+        for name in (part_path(self._path), f"{part_path(self._path)}.wal"):
+            with suppress(OSError):
+                os.unlink(name)
+
+
+@contextmanager
+def _explain_duckdb(path: str) -> Iterator[None]:
+    """Convert DuckDB errors to `DiskFullError` or `OutputError`, with the path of the output."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        reason = str(error).partition("\n")[0]
+        if tells_full(reason):
+            message = f"{part_path(path)}: the disk is full"
+            raise DiskFullError(message, retry="free some space") from error
+        message = f"{part_path(path)}: cannot be written: {reason}"
+        raise OutputError(message, retry="fix this") from error
+
+
+TableWriter = FileWriter | SqliteWriter | DuckdbWriter
+
+
+def writer_for(path: str, form: TableFormat, dialect: Dialect | None) -> TableWriter:
+    """Make the writer for a format: of a database, or of a file or Hive-partitioned folder."""
+    if form == "sqlite":
+        return SqliteWriter(path)
+    return DuckdbWriter(path) if form == "duckdb" else FileWriter(path, form, dialect)
+
+
+def _create(table: Table, types: Mapping[Type, str]) -> str:
+    columns = [f'"{name}" {types[kind]}' for name, kind in table.attributes.items()]
+    return f'CREATE TABLE "{table.stem}" ({", ".join([*columns, f"{OTHER} {types[TEXT]}"])})'
+
+
+def read(segment: Segment) -> bytes:
+    """Return the bytes of a segment.
+
+    Raises:
+        OutputError: Its file is truncated.
+    """
+    with open(segment.path, "rb") as file:
+        file.seek(segment.offset)
+        data = file.read(segment.size)
+    if len(data) != segment.size:
+        raise OutputError(f"{segment.path}: is truncated", retry="")
+    return data

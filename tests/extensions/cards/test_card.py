@@ -1,0 +1,543 @@
+"""`--card` and `so2docs verify`: the side files describe the output correctly."""
+
+import hashlib
+import json
+import random
+import re
+import shutil
+import threading
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from support.command import run
+from support.dumps import question, row, write_dump
+from support.manifests import describe_file, resealed
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.extensions.cards import card
+from so2docs.output.new_files import output_lock
+
+SITE = SAMPLES / "site"
+
+
+def convert(folder: Path, name: str = "questions.jsonl.gz", **keywords: Any) -> Path:
+    output = folder / name
+    so2docs.convert(SAMPLES / "posts.xml", output, card=True, **keywords)
+    return output
+
+
+def manifest_of(output: Path) -> Path:
+    return output.with_name(f".{output.name}.manifest")
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def front_matter(card: Path) -> tuple[list[str], str]:
+    """Extract the front matter as Hugging Face does: between two lines of hyphens at the start."""
+    match = re.match(r"---\n(.*?)\n---\n(.*)", card.read_text(encoding="utf-8"), re.DOTALL)
+    assert match
+    return match[1].split("\n"), match[2]
+
+
+def test_the_card(tmp_path: Path) -> None:
+    output = convert(tmp_path, tags=["bread", "c++"], min_score=-3)
+    lines, text = front_matter(tmp_path / "README.md")
+    size = output.stat().st_size
+    before, after = lines.index("  features:"), lines.index("  splits:")
+    assert '  - name: "Id"' in lines[before:after]
+    assert lines[1:before] + lines[after:] == [
+        "license:",
+        "- cc-by-sa-4.0",
+        *("language:", "- en"),
+        'pretty_name: "posts.xml: questions with answers"',
+        *("task_categories:", "- question-answering"),
+        *("tags:", "- stack-exchange", "- question-answering", "- so2docs"),
+        "size_categories:",
+        '- "n<1K"',
+        "configs:",
+        "- config_name: questions",
+        "  data_files:",
+        "  - split: train",
+        "    path:",
+        "    - questions.jsonl.gz",
+        "dataset_info:",
+        "- config_name: questions",
+        "  splits:",
+        "  - name: train",
+        f"    num_bytes: {size}",
+        "    num_examples: 1",
+        f"  download_size: {size}",
+        f"  dataset_size: {size}",
+    ]
+    assert sha256(output) in text
+    assert sha256(SAMPLES / "posts.xml") in text
+    command = "so2docs convert posts.xml questions.jsonl.gz --tag bread --tag c++ --min-score -3"
+    assert f"$ {command} --card\n" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords"),
+    [
+        ("q.jsonl.gz", {"nest": "comments", "drop_fields": "Answers.Body", "sample": "90%"}),
+        ("q.parquet", {"attribution": True, "site": "a.example"}),
+        ("q.json", {"recipe": "qa", "settings": {"best": True}, "site": "a.example"}),
+        ("a.example/train.jsonl", {"recipe": "hub"}),
+        ("q.jsonl", {"site_field": "Site", "split": "2files"}),
+    ],
+)
+def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_path: Path) -> None:
+    """The same as `--card` writes, except the hash of the dump, which is only in a manifest."""
+    output = tmp_path / name
+    card = tmp_path / "README.md"
+    so2docs.convert(SITE, output, card=True, **keywords)
+    expected = card.read_text()
+    card.unlink()
+    result = run("card", output)
+    assert (result.returncode, result.stdout) == (0, ""), result.stderr
+    assert card.read_text() == expected
+    manifest_of(output).unlink()
+    result = run("card", output, code=0)
+    hashes = re.compile(r"^\| (?:not known|`\w{64}`) \|", re.MULTILINE)
+    assert hashes.sub("| |", card.read_text()) == hashes.sub("| |", expected)
+    assert so2docs.verify(output).files == int(keywords.get("split", "1files")[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("gone.jsonl", "gone.jsonl: not found; convert the dump again with --card"),
+        ("plain.jsonl", "plain.jsonl: has no record"),
+        ("bulk.ndjson", "parquet, not elasticsearch"),
+    ],
+)
+def test_outputs_without_a_card(name: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "plain.jsonl").write_text("{}\n")
+    so2docs.convert(SITE, tmp_path / "bulk.ndjson", format="elasticsearch")
+    result = run("card", tmp_path / name)
+    assert result.returncode in (1, 2)
+    assert problem in result.stderr
+    assert not (tmp_path / "README.md").exists()
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"sample": "25%"},
+        {"fields": "Id,Title,Answers.Body", "answers_by": "votes", "level": 5},
+        {"recipe": "qa", "settings": {"best": True}, "site": "a.example", "body": "html"},
+        {
+            "since": "2024-01-09",
+            "accepted": True,
+            "site_field": "Site",
+            "split": "2files",
+        },
+    ],
+    ids=str,
+)
+def test_the_command_of_the_card_makes_the_same(tmp_path: Path, keywords: dict[str, Any]) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        shutil.copy(SAMPLES / "posts.xml", tmp_path / name)
+    so2docs.convert(tmp_path / "one/posts.xml", tmp_path / "one/q.jsonl.gz", card=True, **keywords)
+    card = (tmp_path / "one/README.md").read_text()
+    command = re.search(r"^\$ so2docs (.*)$", card, re.MULTILINE)
+    assert command
+    assert run(*command[1].split(), "-q", cwd=tmp_path / "other").returncode == 0
+    assert (tmp_path / "other/README.md").read_text() == card
+    assert so2docs.verify(tmp_path / "other/q.jsonl.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords"),
+    [
+        ("questions.jsonl.zst", {}),
+        ("questions.parquet", {}),
+        ("questions.jsonl.gz", {"split": "3files", "answers_by": "votes"}),
+        ("questions.json.gz", {"recipe": "preferences", "site": "a.example"}),
+    ],
+)
+def test_verifies_complete_outputs(tmp_path: Path, name: str, keywords: dict[str, Any]) -> None:
+    output = convert(tmp_path, name, **keywords)
+    files = int(keywords.get("split", "1files")[0])
+    assert so2docs.verify(output) == so2docs.Verified(str(output), files)
+    manifest = json.loads(manifest_of(output).read_text())
+    counts = manifest["counts"]
+    total = counts["questions"] if counts["records"] is None else counts["records"]
+    assert sum(manifest["documents"].values()) == total > 0
+    written = sorted(path for path in tmp_path.glob("q*") if path.is_file())
+    assert manifest["files"] == list(map(describe_file, written))
+
+
+def test_flipped_bytes_and_truncated_or_missing_files(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    whole = output.read_bytes()
+    output.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    with pytest.raises(so2docs.OutputError, match=r"questions\.jsonl\.gz: does not match .* again"):
+        so2docs.verify(output)
+    output.write_bytes(whole[:-1])
+    with pytest.raises(
+        so2docs.OutputError, match=f"has {len(whole) - 1} bytes, but its manifest says"
+    ):
+        so2docs.verify(output)
+    output.unlink()
+    with pytest.raises(so2docs.OutputError, match="cannot be read"):
+        so2docs.verify(output)
+
+
+def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
+    """If a flipped byte leaves valid JSON with other values, the manifest is refused."""
+    output = convert(tmp_path)
+    whole = manifest_of(output).read_bytes()
+    manifest, rng, noticed = json.loads(whole), random.Random(3), 0
+    for at in rng.sample(range(len(whole)), 200):
+        manifest_of(output).write_bytes(
+            whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1 :]
+        )
+        try:
+            is_other = json.loads(manifest_of(output).read_bytes()) != manifest
+        except ValueError:
+            is_other = True
+        if is_other:
+            noticed += 1
+            with pytest.raises(so2docs.OutputError):
+                so2docs.verify(output)
+    assert noticed > 150
+    # White space and the order of keys do not matter.
+    manifest_of(output).write_text(json.dumps(dict(reversed(manifest.items()))))
+    assert so2docs.verify(output)
+    manifest_of(output).write_text(json.dumps(resealed(manifest, format=2)))
+    with pytest.raises(so2docs.OutputError, match="again with card=True"):
+        so2docs.verify(output)
+    manifest_of(output).unlink()
+    with pytest.raises(so2docs.OutputError, match="No such file"):
+        so2docs.verify(output)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl"
+    assert run("convert", SAMPLES / "posts.xml", output, "-q", "--card").returncode == 0
+    result = run("verify", output, code=0)
+    assert result.stderr == f"{output}: 1 file with the SHA-256 of the manifest\n"
+    with output.open("ab") as file:
+        file.write(b"\n")
+    result = run("verify", output, code=1)
+    assert result.stderr.startswith(f"so2docs: {output}: has ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_another_readme_is_not_replaced(tmp_path: Path) -> None:
+    card = tmp_path / "README.md"
+    card.write_text("# My own\n")
+    with pytest.raises(so2docs.OutputError, match=r"README\.md: .* not a card"):
+        convert(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+    convert(tmp_path, force=True)
+    assert card.read_text().startswith("---\n# Written by so2docs")
+
+
+@pytest.mark.parametrize("name", ["-", "q.ravendbdump"])
+def test_refuses_a_card_for_unsupported_outputs(tmp_path: Path, name: str) -> None:
+    output = name if name == "-" else tmp_path / name
+    with pytest.raises(so2docs.OptionError, match="card=True"):
+        so2docs.convert(SAMPLES / "posts.xml", output, card=True)
+    assert not list(tmp_path.iterdir())
+    with (
+        (SAMPLES / "posts.xml").open("rb") as dump,
+        pytest.raises(so2docs.OptionError, match="reads the dump a second time"),
+    ):
+        so2docs.convert(dump, tmp_path / "q.jsonl", card=True, restart=True)
+
+
+def test_the_card_of_a_retrieval_set(tmp_path: Path) -> None:
+    """The folder has a card with its configurations, and a manifest."""
+    output = tmp_path / "set"
+    so2docs.convert(SITE, output, recipe="beir")
+    configurations = [line for line in front_matter(output / "README.md")[0] if "path:" in line]
+    run("card", output)
+    lines, _ = front_matter(output / "README.md")
+    assert lines[1:3] == ["license:", "- cc-by-sa-4.0"]
+    assert [line for line in lines if "path:" in line] == configurations
+    assert len(configurations) == 3
+    assert not so2docs.convert(SITE, output, recipe="beir", card=True).is_new
+    so2docs.convert(SITE, output, recipe="beir", card=True, force=True)
+    command = re.findall(r"^\$ so2docs (.*)$", front_matter(output / "README.md")[1], re.MULTILINE)
+    again = command[0].split()
+    again[1:3] = map(str, (SITE, tmp_path / "again"))
+    assert run(*again).returncode == 0
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.jsonl"):
+        assert (tmp_path / "again" / name).read_bytes() == (output / name).read_bytes()
+    assert so2docs.verify(output).files == 4
+    with (output / "qrels" / "test.jsonl").open("ab") as qrels:
+        qrels.write(b"\n")
+    result = run("verify", output)
+    assert (result.returncode, "test.jsonl: has " in result.stderr) == (1, True), result
+
+
+def test_a_card_lists_only_splits_with_records(tmp_path: Path) -> None:
+    """`datasets` cannot load a configuration with an empty file."""
+    shares = "train=0.5,validation=0.25,test=0.25"
+    convert(tmp_path, "q.jsonl", split=shares)
+    assert (tmp_path / "q-test.jsonl").stat().st_size == 0
+    lines, text = front_matter(tmp_path / "README.md")
+    assert [line for line in lines if "split:" in line] == [
+        "  - split: train",
+        "  - split: validation",
+    ]
+    assert "`q.jsonl`: no configuration lists `test`, which has no record.\n" in text
+    assert f"--split {shares}" in text
+    counts = {
+        name: (tmp_path / f"q-{name}.jsonl").read_bytes().count(b"\n")
+        for name in ("train", "validation")
+    }
+    assert sum(counts.values()) == 8
+    for name, count in counts.items():
+        assert f"| `q.jsonl`, split `{name}` | {count} | | |\n" in text
+        assert lines[lines.index(f"  - name: {name}") + 2] == f"    num_examples: {count}"
+
+
+def test_an_output_without_a_record_is_no_configuration(tmp_path: Path) -> None:
+    convert(tmp_path, "full.jsonl")
+    convert(tmp_path, "empty.jsonl", min_score=10**6)
+    lines, text = front_matter(tmp_path / "README.md")
+    assert not [line for line in lines if "empty" in line]
+    assert "| `empty.jsonl` | 0 | 0 | 0 |" in text
+
+
+@pytest.mark.parametrize(
+    ("site", "language"), [("ru.stackoverflow.com", "ru"), ("russian.stackexchange.com", "en")]
+)
+def test_the_language_of_a_site(site: str, language: str, tmp_path: Path) -> None:
+    convert(tmp_path, recipe="qa", site=site)
+    lines, text = front_matter(tmp_path / "README.md")
+    assert lines[lines.index("language:") + 1] == f"- {language}"
+    assert text.startswith(f"\n# {site}: qa\n") or f"# {site}: qa" in text
+
+
+def test_a_card_of_many_sites_is_small(tmp_path: Path) -> None:
+    sites = [tmp_path / f"site{number}.stackexchange.com" for number in range(60)]
+    sites[0].mkdir()
+    so2docs.convert(SITE, sites[0] / "train.parquet", recipe="hub", card=True, jobs=1)
+    for folder in sites[1:]:
+        shutil.copytree(sites[0], folder)
+    card.Card(str(tmp_path)).build(force=True)
+    assert (tmp_path / "README.md").stat().st_size < 60_000
+
+
+def test_several_outputs_share_a_card(tmp_path: Path) -> None:
+    dumps = [tmp_path / "bread.xml", tmp_path / "votes.xml"]
+    for dump, sample in zip(dumps, ("posts.xml", "votes.xml"), strict=True):
+        shutil.copy(SAMPLES / sample, dump)
+    so2docs.convert_all(dumps, tmp_path / "out", card=True)
+    lines, text = front_matter(tmp_path / "out" / "README.md")
+    assert [line for line in lines if "config_name" in line] == 2 * [
+        "- config_name: bread",
+        "- config_name: votes",
+    ]
+    assert text.count("$ so2docs convert") == 2
+    for name in ("bread", "votes"):
+        assert so2docs.verify(tmp_path / "out" / f"{name}.jsonl.gz")
+    (tmp_path / "out" / "bread.jsonl.gz").unlink()
+    so2docs.convert(dumps[1], tmp_path / "out" / "votes.jsonl.gz", card=True, force=True)
+    assert "bread" not in (tmp_path / "out" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("names", "described", "builder"),
+    [
+        (["a.jsonl.gz", "a.parquet"], ["a.parquet"], "json"),
+        (["a.jsonl.gz", "b.json", "a.parquet"], ["a.jsonl.gz", "b.json"], "parquet"),
+    ],
+)
+def test_one_format_in_the_configurations(
+    names: list[str], described: list[str], builder: str, tmp_path: Path
+) -> None:
+    """`datasets` reads all configurations of a folder as the format of the first one."""
+    for name in names:
+        convert(tmp_path, name, recipe="qa", site="a.example")
+    lines, text = front_matter(tmp_path / "README.md")
+    paths = [line.removeprefix("    - ") for line in lines if line.startswith("    - ")]
+    assert [path for path in paths if ":" not in path] == described
+    (other,) = set(names) - set(described)
+    files = f'data_files={{"train": ["{other}"]}}'
+    assert f'load_dataset("{builder}", {files})\n' in text
+    assert text.count("load_dataset(") == 1
+    for name in names:
+        assert f"`{name}`" in text
+
+
+def test_simultaneous_outputs_share_a_card(tmp_path: Path) -> None:
+    """Manifests are read only after the card is locked."""
+    convert(tmp_path, "a.jsonl")
+    convert(tmp_path, "b.jsonl")
+    whole = (tmp_path / "README.md").read_bytes()
+    manifest = manifest_of(tmp_path / "b.jsonl")
+    saved = manifest.rename(tmp_path / "saved")
+    with output_lock(str(tmp_path / "README.md")):
+        waiting = threading.Thread(target=card.Card(str(tmp_path)).build, kwargs={"force": True})
+        waiting.start()
+        time.sleep(0.3)
+        saved.rename(manifest)
+    waiting.join()
+    assert (tmp_path / "README.md").read_bytes() == whole
+
+
+@pytest.mark.long
+def test_each_site_is_a_folder_and_a_configuration(tmp_path: Path) -> None:
+    """`--recipe hub` of several sites makes one data set, as on the hub."""
+    for site in ("bread.stackexchange.com", "votes.stackexchange.com"):
+        shutil.copytree(SITE, tmp_path / site)
+    sites = ["bread.stackexchange.com", "votes.stackexchange.com"]
+    options = ("--recipe", "hub", "-f", "parquet", "--card", "-q", "--split", "2files")
+    run("convert", *sites, "--output-dir", "out", *options, cwd=tmp_path, code=0)
+    out = tmp_path / "out"
+    names = ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
+    for site in sites:
+        files = sorted(path.name for path in (out / site).iterdir() if path.name[0] != ".")
+        assert files == names
+        assert so2docs.verify(out / site / "train.parquet").files == 2
+    lines, text = front_matter(out / "README.md")
+    configured = [f"- config_name: {site}" for site in sites]
+    assert [line for line in lines if "config_name" in line] == [
+        *("- config_name: default", *configured, *configured)
+    ]
+    paths = [line.strip(' -"') for line in lines if ".parquet" in line]
+    every = [f"{site}/{name}" for site in sites for name in names]
+    assert paths == ["*/train-*.parquet", *every]
+    command = re.search(r"^\$ so2docs (.* votes.*)$", text, re.MULTILINE)
+    assert command
+    (tmp_path / "again").mkdir()
+    shutil.copy(SITE / "Posts.xml", tmp_path / "again")
+    shutil.copy(SITE / "Comments.xml", tmp_path / "again")
+    assert run(*command[1].split(), "-q", cwd=tmp_path / "again").returncode == 0
+    for name in names:
+        again, first = (pq.read_table(path / sites[1] / name) for path in (tmp_path / "again", out))
+        assert again.equals(first)
+    assert sites[1] in (tmp_path / "again" / "README.md").read_text()
+
+
+def test_one_site_of_the_hub_form_elsewhere_has_a_card_next_to_it(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    so2docs.convert(SITE, tmp_path / "set" / "mine.parquet", recipe="hub", card=True)
+    assert "    - mine-00000-of-00001.parquet\n" in (tmp_path / "set" / "README.md").read_text()
+    assert not (tmp_path / "README.md").exists()
+
+
+@pytest.mark.parametrize("text", ["", "no manifest", '{\n  "format": 1'])
+def test_advice_about_a_damaged_manifest(text: str, tmp_path: Path) -> None:
+    output, other = convert(tmp_path), tmp_path / "other.jsonl"
+    manifest_of(output).write_text(text)
+    with pytest.raises(
+        so2docs.OutputError, match=r"card=True and force=True, or remove it"
+    ) as error:
+        so2docs.convert(SAMPLES / "posts.xml", other, card=True)
+    assert str(manifest_of(output)) in str(error.value)
+    assert not other.exists()
+    with pytest.raises(so2docs.OutputError, match=r"card=True and force=True, or remove it"):
+        so2docs.verify(output)
+    convert(tmp_path, force=True)
+    so2docs.verify(output)
+    manifest_of(output).write_text(text)
+    manifest_of(output).unlink()
+    so2docs.convert(SAMPLES / "posts.xml", other, card=True)
+    so2docs.verify(other)
+
+
+def test_a_manifest_without_its_output_is_replaced(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    output.unlink()
+    manifest_of(output).write_text("damaged")
+    so2docs.verify(convert(tmp_path))
+
+
+def test_a_manifest_goes_with_its_output(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    so2docs.convert(SAMPLES / "votes.xml", output, force=True)
+    assert not manifest_of(output).exists()
+
+
+@pytest.mark.parametrize("name", ["README.md", ".q.jsonl.manifest"])
+def test_the_same_command_writes_a_card_that_failed(name: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.part" / "in the way").mkdir(parents=True)
+    with pytest.raises(so2docs.So2docsError, match=name):
+        convert(tmp_path, "q.jsonl")
+    assert not (tmp_path / name).exists()
+    shutil.rmtree(tmp_path / f"{name}.part")
+    assert so2docs.verify(convert(tmp_path, "q.jsonl"))
+    assert (tmp_path / "README.md").exists()
+    assert not list(tmp_path.glob("*.part")) + list(tmp_path.glob("*.spill"))
+
+
+def test_the_card_includes_license_txt(tmp_path: Path) -> None:
+    dump, output = tmp_path / "tea.zip", tmp_path / "q.jsonl"
+    with zipfile.ZipFile(dump, "w") as archive:
+        archive.write(SAMPLES / "posts.xml", "Posts.xml")
+        archive.writestr("license.txt", "Licence: *see* <b>there</b>\r\n\r\nand here")
+    said = "Its `license.txt` says:\n\n    Licence: *see* <b>there</b>\n    \n    and here\n"
+    so2docs.convert(dump, output, card=True)
+    assert (tmp_path / "README.md").read_text(encoding="utf-8").count(said) == 1
+    assert json.loads(manifest_of(output).read_text())["license"].endswith("and here")
+    so2docs.verify(output)
+
+
+def test_a_card_without_outputs_is_rejected(tmp_path: Path) -> None:
+    posts = SAMPLES / "posts.xml"
+    command = ("convert", posts, tmp_path / "q.jsonl", "--min-score", "999", "--card")
+    result = run(*command, "-q")
+    assert (result.returncode, "no card is written" in result.stderr) == (0, True)
+    result = run("card", tmp_path / "q.jsonl")
+    assert (result.returncode, "no card is written" in result.stderr) == (1, True)
+    names = {".q.jsonl.index", ".q.jsonl.manifest", "q.jsonl"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    so2docs.convert(posts, tmp_path / "all.jsonl", card=True)  # One of the two outputs is empty.
+    assert (tmp_path / "README.md").exists()
+
+
+def test_the_card_counts_labels(tmp_path: Path) -> None:
+    report = so2docs.convert(
+        SAMPLES / "posts.xml", tmp_path / "k.jsonl", card=True, recipe="kto", site="a.example"
+    )
+    labels = [json.loads(line)["label"] for line in (tmp_path / "k.jsonl").read_text().splitlines()]
+    assert report.labels == {"true": labels.count(True), "false": labels.count(False)}
+    counts = f"`false` in {labels.count(False)}, `true` in {labels.count(True)} records"
+    assert f"\n`k.jsonl`: `label` is {counts}.\n" in (tmp_path / "README.md").read_text()
+    assert f"(false {labels.count(False)}, true {labels.count(True)}" in str(report)
+
+
+def test_hugging_face_reads_the_card(tmp_path: Path) -> None:
+    """The oracle is the class of huggingface_hub that the Hub itself recommends."""
+    hub = pytest.importorskip("huggingface_hub")
+    shares = "train=0.5,validation=0.25,test=0.25"
+    convert(tmp_path, "on.jsonl", split=shares, attribution=True, site="a.example")
+    convert(tmp_path, "q.jsonl.gz", recipe="qa", site="a.example")
+    card = hub.DatasetCard.load(tmp_path / "README.md", ignore_metadata_errors=False)
+    assert isinstance(card.data, hub.DatasetCardData)
+    data = card.data.to_dict()
+    assert data["license"][0] == "cc-by-sa-4.0"
+    assert [config["config_name"] for config in data["configs"]] == ["on", "q"]
+    assert data["configs"][1]["data_files"] == [{"split": "train", "path": ["q.jsonl.gz"]}]
+    assert data["task_categories"] == ["question-answering", "text-generation"]
+    assert data["size_categories"] == ["n<1K"]
+    metadata = next(f for f in data["dataset_info"][1]["features"] if f["name"] == "metadata")
+    assert {"name": "tags", "sequence": "string"} in metadata["struct"]
+    splits = data["dataset_info"][0]["splits"]
+    assert [split["name"] for split in splits] == ["train", "validation"]
+
+
+def test_licences_follow_from_the_dates(core: Any, tmp_path: Path) -> None:
+    days = ("2014-01-21", "2011-04-08", "2018-05-02", "2009-01-01", "no date")
+    rows = [question(n, CreationDate=f"{day}T00:00:00.000") for n, day in enumerate(days)]
+    rows.append(row(Id=9, PostTypeId=4, CreationDate="2008-01-01T00:00:00.000"))
+    dump = write_dump(tmp_path / "Posts.xml", *rows)
+    for since, names in ((None, ("4.0", "3.0", "2.5")), ("2010", ("4.0", "3.0"))):
+        output = tmp_path / "q.jsonl"
+        so2docs.convert(dump, output, since=since, core=core, card=True, force=True)
+        lines, _ = front_matter(tmp_path / "README.md")
+        expected = [f"- cc-by-sa-{name}" for name in names]
+        assert [line for line in lines if "cc-by-sa" in line] == expected

@@ -1,0 +1,138 @@
+"""Every document and record from published dumps conforms to its JSON Schema."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from support.command import run
+from support.formats_read_back import jsonl
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.extensions.cards.document_schema import DIALECT, build_schema
+from so2docs.options.request import build_options, validate_keywords
+from so2docs.options.table import OF_CONVERT
+
+HOST = "beer.stackexchange.com"
+WAYS: list[dict[str, Any]] = [
+    {},
+    {"attribution": True, "site": HOST},
+    {"fields": "Id,Title,Tags,Answers.Body"},
+    {"drop_fields": "Answers,Body"},
+    {"body": "text", "accepted": True},
+    *(
+        {"recipe": name, "site": HOST}
+        for name in ("preferences", "pairs", "qa", "thread", "chunks", "blocks")
+    ),
+    {"recipe": "hub"},
+    {"recipe": "pairs", "settings": {"conversational": True}, "site": HOST},
+]
+
+
+def schema(options: dict[str, Any]) -> dict[str, Any]:
+    return build_schema(build_options(validate_keywords(options, *OF_CONVERT), core="python"))
+
+
+def validator(options: dict[str, Any]) -> Any:
+    json_schema = schema(options)
+    jsonschema_rs.meta.validate(json_schema)
+    assert json_schema["$schema"] == DIALECT
+    return jsonschema_rs.validator_for(json_schema)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_every_document(way: dict[str, Any], unpacked_dumps: Path) -> None:
+    """Each way has every third dump, and each dump a third of the ways."""
+    valid = validator(way)
+    for folder in sorted(unpacked_dumps.iterdir())[WAYS.index(way) % 3 :: 3]:
+        count = 0
+        for document in so2docs.documents(folder / "Posts.xml", **way):
+            valid.validate(document)
+            count += 1
+        assert count or way.get("recipe")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "way", [{}, {"attribution": True, "site": HOST}, {"drop_fields": "Comments.Text"}]
+)
+def test_every_document_with_tables(way: dict[str, Any], unpacked_dumps: Path) -> None:
+    for folder in sorted(unpacked_dumps.iterdir()):
+        files = {"comments": "Comments", "links": "PostLinks", "votes": "Votes", "users": "Users"}
+        nest = [name for name, file in files.items() if (folder / f"{file}.xml").exists()]
+        if "comments" not in nest:
+            continue
+        valid = validator({**way, "nest": nest})
+        for document in so2docs.documents(folder, nest=nest, **way):
+            valid.validate(document)
+
+
+@pytest.mark.long
+def test_every_edit(unpacked_dumps: Path) -> None:
+    way = {"recipe": "edits", "site": HOST}
+    valid = validator(way)
+    folders = [path.parent for path in unpacked_dumps.glob("*/PostHistory.xml")]
+    assert folders
+    for folder in folders:
+        records = list(so2docs.documents(folder, **way))
+        assert records
+        for record in records:
+            valid.validate(record)
+
+
+@pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.xml")), ids=lambda path: path.stem)
+def test_samples(sample: Path) -> None:
+    valid = validator({})
+    for document in so2docs.documents(sample, errors="skip"):
+        valid.validate(document)
+
+
+@pytest.mark.parametrize("site", [(), ("--site-field", "Site")])
+@pytest.mark.parametrize("source", ["posts.xml", "values.xml", "site"])
+def test_the_form_for_mongodb(source: str, site: tuple[str, ...], tmp_path: Path) -> None:
+    nest = ["--nest", "all"] if source == "site" else []
+    arguments = [*nest, *site, "--format", "mongodb"]
+    json_schema = json.loads(run("schema", *arguments).stdout)
+    jsonschema_rs.meta.validate(json_schema)
+    valid = jsonschema_rs.validator_for(json_schema)
+    output = tmp_path / "q.jsonl"
+    run("convert", "-q", SAMPLES / source, output, *arguments)
+    documents = jsonl(output)
+    for document in documents:
+        valid.validate(document)
+    assert documents
+    document = documents[0]
+    assert isinstance(document.get("CreationDate", {}), dict)
+    for change in ({"_id": None}, {"CreationDate": {"date": ""}}, {"Answers": [{"Id": 1}]}):
+        with pytest.raises(jsonschema_rs.ValidationError):
+            valid.validate(document | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"Id": "five"}, "integer"),
+        ({"Tags": "a"}, "array"),
+        ({"Answers": [{"Id": 2, "PostTypeId": 2}]}, "ParentId"),
+        ({"Owner": {}}, "string"),
+        ({"Title": None}, "string"),
+    ],
+)
+def test_the_schema_rejects_other_json(change: dict[str, Any], problem: str) -> None:
+    document = {"Id": 1, "PostTypeId": 1, "Title": "How?", "Answers": []}
+    valid = validator({})
+    valid.validate(document)
+    with pytest.raises(jsonschema_rs.ValidationError, match=problem):
+        valid.validate(document | change)
+
+
+def test_the_command() -> None:
+    result = run("schema", "--nest", "comments", "--site-field", "S")
+    json_schema = json.loads(result.stdout)
+    assert json_schema["$id"] == "urn:so2docs:questions:1"
+    assert json_schema["properties"]["S"] == {"type": "string"}
+    plain = schema({"nest": "comments"})
+    assert set(plain["properties"]) | {"S"} == set(json_schema["properties"])

@@ -1,0 +1,105 @@
+"""Formulas: sites and bodies that have them, and their positions in a text."""
+
+from __future__ import annotations
+
+import pytest
+
+from so2docs.extensions.markdown.formulas import (
+    MOST_CHARACTERS,
+    formula_sign,
+    has_formulas,
+    looks_mathematical,
+    pieces,
+    without_cut_formula,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "formulas"),
+    [
+        ("a $x$ b $y$", ["x", "y"]),
+        ("$$x$$ and \\[y\\] and \\(z\\)", ["x", "y", "z"]),
+        ("costs \\$5 and \\$6, $x$", ["x"]),
+        ("a \\\\$x$", ["x"]),
+        ("$a{$}b$", ["a{$}b"]),
+        ("$\\text{a \\$ b}$", ["\\text{a \\$ b}"]),
+        ("only $5", []),
+        ("$$ and $", []),
+        ("\\begin{align}a\\begin{array}{c}b\\end{array}\\end{align} $c$",
+         ["\\begin{align}a\\begin{array}{c}b\\end{array}\\end{align}", "c"]),
+        ("\\begin{document}x\\end{document}", []),
+        ("\\begin{align}x", []),
+        ("$" + "x" * (MOST_CHARACTERS + 1) + "$ $y$", ["y"]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_positions_of_formulas(text: str, formulas: list[str]) -> None:
+    parts = list(pieces(text, "$"))
+    if len(text) < MOST_CHARACTERS:
+        assert [piece.tex for piece in parts if piece.tex is not None] == formulas
+    assert "".join(piece.text for piece in parts) == text
+
+
+def test_escaped_dollar_signs() -> None:
+    parts = list(pieces(r"$5 \$x\$ and $6", r"\$"))
+    assert [piece.tex for piece in parts] == [None, "x", None]
+
+
+@pytest.mark.parametrize(
+    ("host", "sign"),
+    [
+        ("math.stackexchange.com", "$"),
+        ("math.meta.stackexchange.com", "$"),
+        ("mathoverflow.net", "$"),
+        ("meta.mathoverflow.net", "$"),
+        ("physics.stackexchange.com", "$"),
+        ("electronics.stackexchange.com", r"\$"),
+        ("beer.stackexchange.com", None),
+        ("stackoverflow.com", None),
+        ("", None),
+    ],
+)
+def test_sites_with_formulas(host: str, sign: str | None) -> None:
+    assert formula_sign(host) == sign
+
+
+def test_posts_tell_whether_a_site_has_formulas() -> None:
+    shell = "<p>Set <code>$PATH</code>: $HOME costs $5, $6 or $7_000</p>"
+    assert not looks_mathematical(iter([shell] * 10))
+    assert looks_mathematical(iter([shell] * 9 + ["<p>$x_1 + \\alpha$</p>"]))
+    assert not looks_mathematical(iter([shell] * 10 + ["<p>$x_1 + \\alpha$</p>"]))
+    assert not looks_mathematical(iter([]))
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("<p>If $x_1$ then</p>", True),
+        ("<p>$$\\alpha$$</p>", True),
+        ("<p>\\(\\alpha\\)</p>", True),
+        ("<p>\\begin{align}a\\end{align}</p>", True),
+        ("<p>$HOME_DIR and $PATH</p>", False),
+        ("<p>$a_b,$c</p>", False),
+        ("<p>the pattern \\[a_z\\]</p>", False),
+        ("<p><code>$x_1$</code></p><pre class='lang-php'><code>$a_b$</code></pre>", False),
+        ("<p>$a</p><p>b_c$</p>", False),
+        ("<p>costs $5 or 6$</p>", False),
+        ("", False),
+    ],
+)
+def test_bodies_with_formulas(body: str, expected: bool) -> None:
+    assert has_formulas(body) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a $x$ b", "a $x$ b"),
+        ("a $x$ b $\\frac{1", "a $x$ b …"),
+        ("a \\begin{align} x", "a …"),
+        ("costs \\$5", "costs \\$5"),
+        ("", ""),
+    ],
+)
+def test_text_truncated_within_a_formula(text: str, expected: str) -> None:
+    assert without_cut_formula(text, "$") == expected

@@ -1,0 +1,571 @@
+"""Recipes in conversions: every record of published dumps equals that of the oracle."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from support import oracle_recipes, oracle_tables
+from support.command import run, run_process
+from support.formats_read_back import json_array, jsonl, without_nulls
+from support.interruptions import stopped
+from support.messages import heard
+from support.places import CHECKOUT, DUMPS, LONG, NO_DUMPS, SAMPLES
+
+import so2docs
+from so2docs.extensions.markdown.conversion import to_markdown
+from so2docs.extensions.recipes.finding import RECIPES as OWN
+from so2docs.extensions.recipes.recipe import INTEGER, Recipe, Setting, record
+from so2docs.pipeline import bucket as buckets
+from so2docs.pipeline import second_pass
+from so2docs.schema import QUESTION_ATTRIBUTES
+
+pytestmark = pytest.mark.long
+
+HOSTS = {
+    "cardano-2021-12": "cardano.stackexchange.com",
+    "datascience.meta-2024-04": "datascience.meta.stackexchange.com",
+    "dba.meta-2024-04": "dba.meta.stackexchange.com",
+    "linguistics.meta-2020-12": "linguistics.meta.stackexchange.com",
+    "mathoverflow.meta-2013-09": "meta.mathoverflow.net",
+    "stackoverflow-first620-2019-06": "stackoverflow.com",
+    "beer.stackexchange.com": None,
+    "eosio.meta.stackexchange.com": None,
+}
+WITH_FORMULAS = ("datascience.meta-2024-04", "mathoverflow.meta-2013-09")
+PUBLISHED = list(HOSTS) if LONG else ["dba.meta-2024-04", "beer.stackexchange.com"]
+"""With SO2DOCS_LONG=1, all dumps."""
+SITES = PUBLISHED if DUMPS.is_dir() else [pytest.param("", marks=pytest.mark.skip(NO_DUMPS))]
+RECIPES = [name for name in OWN.own if name != "beir"]
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Site:
+    """A published dump, unpacked, and its expected documents."""
+
+    folder: Path
+    given: str | None
+    questions: list[Row]
+
+    @property
+    def host(self) -> str:
+        return self.given or self.folder.name.replace("beer", "alcohol")
+
+    def convert(self, output: Path, **options: Any) -> so2docs.Report:
+        site = None if options.get("recipe") == "hub" else self.given
+        return so2docs.convert(self.folder, output, site=site, **options)
+
+    @cached_property
+    def markdown(self) -> Callable[[str], str]:
+        sign = "$" if self.folder.name in WITH_FORMULAS else ""
+        return cache(partial(to_markdown, sign=sign))
+
+    def expected(self, name: str, body: Callable[[str], str], **options: bool) -> list[Row]:
+        if name == "edits":
+            if not (self.folder / "PostHistory.xml").exists():
+                pytest.skip("a dump without history")
+            return oracle_recipes.edits(self.folder, self.host)
+        questions = self.questions if name != "hub" else self.with_comments
+        host = None if name == "hub" and self.given else self.host
+
+        def convert(html: str) -> str:
+            return body(oracle_recipes.with_absolute_links(html, host) if host else html)
+
+        oracle: Callable[..., list[Row]] = getattr(oracle_recipes, name)
+        return oracle(questions, self.host, convert, **options)
+
+    @cached_property
+    def with_comments(self) -> list[Row]:
+        """The documents for recipes without attribution."""
+        tables = {"comments"} if (self.folder / "Comments.xml").exists() else set()
+        return oracle_tables.nest(self.folder, tables).documents
+
+
+@pytest.fixture(scope="module", params=SITES)
+def site(request: pytest.FixtureRequest, unpacked_dumps: Path) -> Site:
+    folder = unpacked_dumps / request.param
+    tables = {"users"} if (folder / "Users.xml").exists() else set()
+    questions = oracle_tables.nest(folder, tables).documents
+    return Site(folder, HOSTS[request.param], questions)
+
+
+@pytest.fixture
+def beer(unpacked_dumps: Path) -> Path:
+    return unpacked_dumps / "beer.stackexchange.com"
+
+
+def question_of(record: Row) -> Any:
+    """Return the part of a record that identifies its question."""
+    if "Answers" in record:
+        return record["Id"]
+    for about in (record, record.get("metadata", {})):
+        if "qid" in about:
+            return about["qid"]
+    return record["id"]
+
+
+def parquet(path: Path) -> list[Row]:
+    import pyarrow.parquet as pq
+
+    return [without_nulls(row) for row in pq.read_table(path).to_pylist()]
+
+
+def file_of(output: Path, name: str) -> Path:
+    """Return the only file of an output; files for the hub are numbered."""
+    return output.with_stem(f"{output.stem}-00000-of-00001") if name == "hub" else output
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
+    expected = site.expected(name, str if name in ("preferences", "blocks") else site.markdown)
+    report = site.convert(tmp_path / "one.jsonl", recipe=name, jobs=1)
+    one = file_of(tmp_path / "one.jsonl", name)
+    assert jsonl(one) == expected
+    written = {path.name for path in tmp_path.iterdir()}
+    if name in ("edits", "hub"):  # Events and comments of missing posts.
+        written.discard(".one.jsonl.strays")
+    if name == "hub":
+        written.remove(".one.jsonl.record")
+    assert written == {one.name, f".{one.name}.index"}
+    assert (report.recipe, report.records) == (name, len(expected))
+    assert report.without_record == len(site.questions) - len({*map(question_of, expected)})
+    site.convert(tmp_path / "two.parquet", recipe=name, body="html", jobs=2, chunk_bytes=300_000)
+    assert parquet(file_of(tmp_path / "two.parquet", name)) == site.expected(name, str)
+    site.convert(tmp_path / "one.parquet", recipe=name, body="html", jobs=1)
+    one, two = (file_of(tmp_path / file, name) for file in ("one.parquet", "two.parquet"))
+    assert one.read_bytes() == two.read_bytes()
+
+
+@pytest.mark.parametrize("name", RECIPES if LONG else ["qa", "hub", "chunks"])
+def test_every_record_after_an_interruption(
+    name: str, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The output has several files, the first of which is written before the interruption."""
+    expected = site.expected(name, str)
+    part_bytes = (site.folder / "Posts.xml").stat().st_size // 10
+    monkeypatch.setattr(second_pass, "PART_BYTES_NESTED", part_bytes)
+    monkeypatch.setattr(second_pass, "PART_BYTES", part_bytes)
+    for end, read in (("jsonl", jsonl), ("parquet", parquet)):
+        output = tmp_path / f"records.{end}"
+        with stopped(buckets, "merge_bucket", 2):
+            site.convert(output, recipe=name, body="html", jobs=1)
+        report = site.convert(output, recipe=name, body="html", jobs=1)
+        assert report.resumed
+        assert read(file_of(output, name)) == expected
+
+
+@pytest.mark.parametrize("options", [{"accepted": True}, {"settings": "best=true"}])
+def test_some_answers_of_a_question(options: Row, site: Site, tmp_path: Path) -> None:
+    report = site.convert(tmp_path / "q.json", recipe="qa", body="html", jobs=1, **options)
+    expected = site.expected("qa", str, **{"best" if "settings" in options else "accepted": True})
+    assert json_array(tmp_path / "q.json") == expected
+    assert report.records == len(expected)
+
+
+def test_attribution(site: Site, tmp_path: Path) -> None:
+    nest = ["users"] if (site.folder / "Users.xml").exists() else []
+    expected = [oracle_recipes.attributed(question, site.host) for question in site.questions]
+    site.convert(tmp_path / "q.jsonl", attribution=True, nest=nest, jobs=2, chunk_bytes=300_000)
+    actual = jsonl(tmp_path / "q.jsonl")
+    assert actual == expected
+    assert all(list(question)[-1] == "Answers" for question in actual)
+    site.convert(tmp_path / "q.parquet", attribution=True, nest=nest)
+    for row, question in zip(parquet(tmp_path / "q.parquet"), expected, strict=True):
+        for key in ("Url", "Licenses", "Authors", "ContentLicense"):
+            assert row[key] == question[key]
+        assert [a["Url"] for a in row["Answers"]] == [a["Url"] for a in question["Answers"]]
+
+
+@pytest.mark.parametrize("kind", ["jsonl.gz", "jsonl.zst", "json.gz", "parquet"])
+def test_resumed(kind: str, beer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def convert(folder: str, **options: Any) -> None:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        output = tmp_path / folder / f"pairs.{kind}"
+        so2docs.convert(beer, output, recipe="pairs", body="html", chunk_bytes=400_000, **options)
+
+    def bytes_of(folder: str) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()}
+
+    convert("at once", jobs=2)
+    monkeypatch.setattr(second_pass, "PART_BYTES_NESTED", 300_000)
+    with stopped(buckets, "merge_bucket", 3):
+        convert("stopped", jobs=1)
+    assert list((tmp_path / "stopped").rglob("*.part"))
+    convert("stopped", jobs=1)
+    convert("parts", jobs=1)
+    assert bytes_of("stopped") == bytes_of("parts")
+    if kind.startswith("json"):
+        assert read(tmp_path / "parts" / f"pairs.{kind}") == read(
+            tmp_path / "at once" / f"pairs.{kind}"
+        )
+
+
+def read(path: Path) -> list[Row]:
+    return json_array(path) if ".json." in path.name else jsonl(path)
+
+
+def test_same_bytes_for_any_jobs_and_chunks(beer: Path, tmp_path: Path) -> None:
+    contents = set()
+    for number, (jobs, chunk_bytes) in enumerate([(1, None), (2, 100_000), (3, 20_000)]):
+        output = tmp_path / f"{number}.jsonl.gz"
+        so2docs.convert(
+            beer, output, recipe="pairs", body="html", jobs=jobs, chunk_bytes=chunk_bytes
+        )
+        contents.add(output.read_bytes())
+    assert len(contents) == 1
+
+
+def test_files_for_the_hub_have_their_number(beer: Path, tmp_path: Path) -> None:
+    """The number is known at the end; a conversion that is interrupted there resumes."""
+    output = tmp_path / "train.jsonl"
+    options: Row = {"recipe": "hub", "split": "500kB"}
+    with stopped(os, "replace", lambda source, target: "00002-of-" in str(target)):
+        so2docs.convert(beer, output, **options)
+    report = so2docs.convert(beer, output, **options)
+    names = sorted(path.name for path in tmp_path.iterdir() if path.name[0] != ".")
+    assert names == [f"train-{n:05}-of-{report.files:05}.jsonl" for n in range(report.files or 0)]
+    assert (report.files or 0) > 3
+    records = [record for name in names for record in jsonl(tmp_path / name)]
+    assert records == list(so2docs.documents(beer, recipe="hub"))
+    assert not so2docs.convert(beer, output, **options).is_new
+    shorter = so2docs.convert(beer, output, force=True, recipe="hub")
+    assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == [
+        "train-00000-of-00001.jsonl"
+    ]
+    assert shorter.files == 1
+
+
+def test_records_without_metadata(tmp_path: Path) -> None:
+    options: Row = {"recipe": "qa", "site": "a.example", "body": "html"}
+    dump = SAMPLES / "posts.xml"
+    expected = list(so2docs.documents(dump, **options))
+    for row in expected:
+        del row["metadata"]
+    so2docs.convert(dump, tmp_path / "q.jsonl", drop_fields="metadata", card=True, **options)
+    assert jsonl(tmp_path / "q.jsonl") == expected
+    assert so2docs.verify(tmp_path / "q.jsonl")
+    so2docs.convert(dump, tmp_path / "q.parquet", drop_fields="metadata", **options)
+    assert parquet(tmp_path / "q.parquet") == expected
+    fields = [*QUESTION_ATTRIBUTES, "Answers"]
+    so2docs.convert(dump, tmp_path / "f.jsonl", drop_fields="metadata", fields=fields, **options)
+    assert jsonl(tmp_path / "f.jsonl") == expected
+    for recipe in (None, "chunks"):
+        with pytest.raises(so2docs.OptionError, match=r"drop_fields='metadata' needs a recipe"):
+            so2docs.convert(dump, tmp_path / "d.jsonl", recipe=recipe, drop_fields="metadata")
+
+
+def test_linked_questions_are_in_one_share(beer: Path, tmp_path: Path) -> None:
+    shares = {"split": "train=0.6,test=0.4", "recipe": "thread"}
+    links = ElementTree.parse(beer / "PostLinks.xml").getroot()
+    joined = [(int(link.attrib["PostId"]), int(link.attrib["RelatedPostId"])) for link in links]
+
+    def ids(folder: Path, name: str) -> set[int]:
+        return {row["metadata"]["qid"] for row in jsonl(folder / f"q-{name}.jsonl")}
+
+    def joins(folder: Path) -> set[tuple[int, int]]:
+        train, test = (ids(folder, name) for name in ("train", "test"))
+        return {
+            (a, b) for a, b in joined if (a in train and b in test) or (a in test and b in train)
+        }
+
+    for folder in ("all", "apart"):
+        (tmp_path / folder).mkdir()
+        apart = folder == "apart"
+        so2docs.convert(beer, tmp_path / folder / "q.jsonl", without_linked=apart, **shares)
+    before = joins(tmp_path / "all")
+    assert before
+    assert not joins(tmp_path / "apart")
+    for name in ("train", "test"):
+        lost = ids(tmp_path / "all", name) - ids(tmp_path / "apart", name)
+        assert lost == {a for a, _ in before} & ids(tmp_path / "all", name)
+    with pytest.raises(so2docs.OptionError, match=r"without_linked=True needs split="):
+        so2docs.convert(beer, tmp_path / "q.jsonl", without_linked=True, recipe="thread")
+
+
+def test_the_duplicates_of_the_docs(
+    beer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: Row = {"nest": "links,users", "attribution": True, "body": "markdown"}
+    so2docs.convert(beer, tmp_path / "linked.jsonl.gz", **options)
+    page = (CHECKOUT / "docs" / "publishing.md").read_text()
+    (script,) = re.findall(
+        r"^```python\n(# duplicates.py\n.*?)^```", page, re.DOTALL | re.MULTILINE
+    )
+    monkeypatch.chdir(tmp_path)
+    exec(script, {})
+    questions = oracle_tables.nest(beer, {"links", "users"}).documents
+    expected = oracle_recipes.duplicates(questions, "alcohol.stackexchange.com", to_markdown)
+    records = jsonl(tmp_path / "duplicates.jsonl")
+    assert records
+    assert records == expected
+    assert [list(record)[:2] for record in records] == [["anchor", "positive"]] * len(records)
+
+
+def test_split(beer: Path, tmp_path: Path) -> None:
+    so2docs.convert(beer, tmp_path / "whole.jsonl", recipe="qa", tags="taste")
+    so2docs.convert(beer, tmp_path / "some.jsonl", recipe="qa", tags="taste", split="3files")
+    files = sorted(tmp_path.glob("some-*.jsonl"))
+    assert len(files) == 3
+    assert [row for file in files for row in jsonl(file)] == jsonl(tmp_path / "whole.jsonl")
+
+
+def counted(question: Row, added: int = 0) -> list[Row]:
+    return [{"id": question["Id"], "answers": len(question["Answers"]) + added}]
+
+
+COUNTED = Recipe("counted", counted, record(id=INTEGER, answers=INTEGER))
+ADDED = Setting("added", "Add this to the number of answers.", int, 0)
+BEST = Recipe(
+    "best", counted, record(id=INTEGER, answers=INTEGER), settings=(ADDED,), best_only=True
+)
+WRONG = Recipe("wrong", counted, record(id={"type": "boolean"}))
+
+
+def test_ones_own_recipe(tmp_path: Path) -> None:
+    documents = list(so2docs.documents(SAMPLES / "posts.xml"))
+    expected = [row for question in documents for row in counted(question)]
+    report = so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe=counted)
+    assert (
+        jsonl(tmp_path / "q.jsonl")
+        == expected
+        == list(so2docs.documents(SAMPLES / "posts.xml", recipe=counted))
+    )
+    assert report.recipe == "test_recipe_conversions:counted"
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.parquet", recipe=COUNTED, jobs=2)
+    assert parquet(tmp_path / "q.parquet") == expected
+    for added in (0, 5):
+        best = [row | {"answers": min(row["answers"], 1) + added} for row in expected]
+        settings = {"added": added}
+        with so2docs.documents(SAMPLES / "posts.xml", recipe=BEST, settings=settings) as made:
+            assert list(made) == best
+
+
+def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def titles(q):\n    return [{'title': q['Title']}]\n")
+    so2docs_command = str(Path(sys.executable).with_name("so2docs"))
+    command = [so2docs_command, "convert", str(SAMPLES / "posts.xml"), "t.jsonl"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    result = subprocess.run(
+        [*command, "--recipe", "mine:titles", "-j", "2"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    titles = [{"title": q["Title"]} for q in so2docs.documents(SAMPLES / "posts.xml")]
+    assert jsonl(tmp_path / "t.jsonl") == titles
+    assert f"records (mine:titles) {len(titles)}" in result.stderr
+
+
+def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
+    module = tmp_path / "mine.py"
+    command = ["convert", SAMPLES / "posts.xml", "t.jsonl", "--recipe", "mine:titles"]
+    module.write_text("def titles(q):\n    yield {'title': q['Titel']}\n")
+    failed = run_process(*command, cwd=tmp_path)
+    assert failed.returncode != 0
+    assert "mine.py, line 2): KeyError: 'Titel'" in failed.stderr
+    # Of another size, since bytecode is compared by size and by the second of the change.
+    module.write_text("def titles(q):\n    yield {'title': q['Title']}  # Mended.\n")
+    run_process(*command, cwd=tmp_path, code=0)
+    titles = [{"title": q["Title"]} for q in so2docs.documents(SAMPLES / "posts.xml")]
+    assert jsonl(tmp_path / "t.jsonl") == titles
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"recipe": "pairs", "format": "mongodb"}, "supports the formats jsonl, json and parquet"),
+        ({"recipe": "qa", "fields": "Id,Title"}, "recipe='qa' needs CreationDate, which fields or"),
+        ({"recipe": counted, "format": "parquet"}, "needs columns; give a Recipe"),
+        ({"attribution": True, "drop_fields": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
+        ({"recipe": "qa"}, "cannot be derived from 'samples'"),
+        ({"recipe": "qa", "site": "samples"}, "site is 'samples'"),
+        ({"site": "beer.stackexchange.com"}, "or a recipe that writes URLs"),
+        ({"settings": "best=true"}, "settings needs recipe=NAME"),
+        (
+            {"recipe": "hub", "settings": {"system": "x"}},
+            "settings='system=x': recipe hub has no such setting; it has: best",
+        ),
+        ({"recipe": counted, "settings": {"best": True}}, "it has no settings"),
+        ({"recipe": "qa", "settings": "best"}, "settings is 'best'; it must be NAME=VALUE"),
+        ({"recipe": "qa", "settings": 5}, "settings is 5; it must be text or a dictionary or a"),
+        ({"recipe": "qa", "settings": {"bset": 1}}, "it has: best; did you mean best?"),
+        ({"recipe": "qa", "settings": {"best": 2}}, "best of qa is 2; it must be true or false"),
+        (
+            {"recipe": "rag", "settings": {"max_length": 0}},
+            "settings max_length of chunks is 0; ",
+        ),
+        ({"recipe": "rag", "settings": "max_length=a"}, "max_length of chunks is 'a'; "),
+        (
+            {"recipe": "chunks", "settings": {"overlap": 2000}},
+            "settings='overlap=2000' must be less than the length of a",
+        ),
+        (
+            {"recipe": "rag", "settings": "tokenizer=none"},
+            "settings='tokenizer=none' cannot be read: No",
+        ),
+        ({"recipe": "rag", "settings": "tokenizer=no/t.json"}, "cannot be read: No such file or"),
+        ({"recipe": "blocks", "body": "markdown"}, "recipe='blocks' reads the HTML of the bodies"),
+        (
+            {"recipe": "qa", "settings": {"best": True}, "accepted": True},
+            "settings='best=true' and accepted=True contradict each other",
+        ),
+        ({"recipe": "qa", "site_field": "Site"}, "site_field='Site' applies only to documents"),
+    ],
+)
+def test_refuses_contradictory_options(options: Row, problem: str, tmp_path: Path) -> None:
+    end = ".parquet" if options.get("format") == "parquet" else ".jsonl"
+    with pytest.raises(so2docs.OptionError) as error:
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / f"q{end}", **options)
+    assert problem in str(error.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["q.jsonl", "q.json.gz", "q.parquet"])
+def test_a_record_that_violates_its_schema(name: str, tmp_path: Path) -> None:
+    with pytest.raises(so2docs.RecipeError, match="field id is int; its schema says boolean"):
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / name, recipe=WRONG)
+
+
+def failing(question: Row) -> list[Row]:
+    return [{"share": 1 / (question["Id"] - question["Id"])}]
+
+
+def test_a_recipe_failing_in_a_worker(tmp_path: Path) -> None:
+    with pytest.raises(
+        so2docs.So2docsError,
+        match=r"failing: failed at question \d+ \(.*test_recipe_conv.*\): Zero",
+    ):
+        so2docs.convert(
+            SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe=failing, jobs=2, chunk_bytes=2000
+        )
+    assert not (tmp_path / "q.jsonl").exists()
+
+
+def test_a_message_names_a_missing_optional_table(tmp_path: Path) -> None:
+    with heard() as messages:
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="qa", site="a.com")
+    [message] = messages
+    assert message.startswith("recipe qa: records do not contain the users")
+
+
+def test_every_record_is_json(tmp_path: Path) -> None:
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="thread", site="a.com")
+    for line in (tmp_path / "q.jsonl").read_text(encoding="utf-8").splitlines():
+        assert json.loads(line)["source"] == "a.com"
+
+
+def tsv(path: Path) -> list[str]:
+    header, *rows = path.read_text(encoding="utf-8").splitlines()
+    assert header == "query-id\tcorpus-id\tscore"
+    return rows
+
+
+def set_of(folder: Path) -> tuple[list[Row], list[Row], list[str]]:
+    files = ["README.md", "corpus.jsonl", "qrels", "queries.jsonl"]
+    assert sorted(path.name for path in folder.iterdir() if path.name[0] != ".") == files
+    qrels = tsv(folder / "qrels" / "test.tsv")
+    judged = jsonl(folder / "qrels" / "test.jsonl")
+    assert ["\t".join(map(str, row.values())) for row in judged] == qrels
+    assert all(isinstance(row["score"], int) for row in judged)
+    return jsonl(folder / "corpus.jsonl"), jsonl(folder / "queries.jsonl"), qrels
+
+
+def test_retrieval_set(site: Site, tmp_path: Path) -> None:
+    if not (site.folder / "PostLinks.xml").exists():
+        with pytest.raises(so2docs.So2docsError, match=r"PostLinks.xml"):
+            so2docs.convert(site.folder, tmp_path / "set", recipe="beir")
+        return
+    questions = oracle_tables.nest(site.folder, {"links"}).documents
+    expected = oracle_recipes.beir(questions, str)
+    for jobs, folder in enumerate([tmp_path / "one", tmp_path / "two"], 1):
+        options: Row = {"jobs": jobs, "chunk_bytes": 300_000, "body": "html"}
+        report = so2docs.convert(site.folder, folder, recipe="beir", **options)
+        assert set_of(folder) == expected
+        assert report.records == sum(map(len, expected))
+        assert (report.output, report.files) == (str(folder), 4)
+        again = so2docs.convert(site.folder, folder, recipe="beir", **options)
+        assert not again.is_new
+        for name in ("output", "files", "output_bytes", "records", "questions", "without_record"):
+            assert getattr(again, name) == getattr(report, name)
+    assert not list(tmp_path.rglob("records*"))
+
+
+@pytest.mark.parametrize("links", ["linked", "both"])
+def test_retrieval_set_of_links(links: str, beer: Path, tmp_path: Path) -> None:
+    """Questions without a link stay in the corpus, and links have grades."""
+    settings = {"links": links}
+    so2docs.convert(beer, tmp_path / "set", recipe="beir", settings=settings, body="html")
+    expected = oracle_recipes.beir(oracle_tables.nest(beer, {"links"}).documents, str, **settings)
+    assert set_of(tmp_path / "set") == expected
+    scores = {row.split("\t")[2] for row in expected[2]}
+    assert scores == ({"1", "2"} if links == "both" else {"1"})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"settings": {"links": "all"}}, "must be duplicate or linked or both"),
+        ({"settings": {"links": "both"}, "accepted": True}, "contradicts accepted"),
+    ],
+)
+def test_links_that_are_refused(options: Row, message: str, tmp_path: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match=message):
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "set", recipe="beir", **options)
+
+
+def test_retrieval_set_of_accepted_answers(site: Site, tmp_path: Path) -> None:
+    so2docs.convert(site.folder, tmp_path / "set", recipe="beir", accepted=True, body="html")
+    assert set_of(tmp_path / "set") == oracle_recipes.beir_accepted(site.questions, str)
+
+
+def test_corpus_has_the_answers_of_questions_without_an_accepted_one(tmp_path: Path) -> None:
+    for is_new in (True, False):
+        report = so2docs.convert(
+            SAMPLES / "posts.xml", tmp_path / "set", recipe="beir", accepted=True
+        )
+        assert (report.is_new, report.output) == (is_new, str(tmp_path / "set"))
+    corpus, queries, _ = set_of(tmp_path / "set")
+    questions = list(so2docs.documents(SAMPLES / "posts.xml"))
+    answers = [str(answer["Id"]) for question in questions for answer in question["Answers"]]
+    assert [entry["_id"] for entry in corpus] == answers
+    assert 0 < len(queries) < len(questions)
+
+
+def test_rejected_answers_are_not_relevant(beer: Path, tmp_path: Path) -> None:
+    so2docs.convert(beer, tmp_path / "all", recipe="beir")
+    so2docs.convert(beer, tmp_path / "some", recipe="beir", sample="60%")
+    corpus, queries, qrels = set_of(tmp_path / "some")
+    corpus_ids = {entry["_id"] for entry in corpus}
+    pairs = [row.split("\t")[:2] for row in qrels]
+    every = [row.split("\t")[:2] for row in set_of(tmp_path / "all")[2]]
+    assert pairs == [pair for pair in every if corpus_ids.issuperset(pair)]
+    assert 0 < len(pairs) < len(every)
+    assert [query["_id"] for query in queries] == list(dict.fromkeys(query for query, _ in pairs))
+
+
+def test_a_retrieval_set_is_resumed(beer: Path, tmp_path: Path) -> None:
+    so2docs.convert(beer, tmp_path / "expected", recipe="beir")
+    with stopped(os, "replace", lambda source, target: str(target).endswith("test.tsv")):
+        so2docs.convert(beer, tmp_path / "set", recipe="beir")
+    assert not (tmp_path / "set" / "qrels" / "test.tsv").exists()
+    report = so2docs.convert(beer, tmp_path / "set", recipe="beir")
+    assert report.resumed
+    assert set_of(tmp_path / "set") == set_of(tmp_path / "expected")
+    assert not so2docs.convert(beer, tmp_path / "set", recipe="beir").is_new
+    so2docs.convert(beer, tmp_path / "set", recipe="beir", force=True)
+    command = ["convert", beer, tmp_path / "set", "--recipe", "beir"]
+    assert "up to date" in run(*command).stderr
+    assert run(*command, "--force", "-q").returncode == 0
+    assert set_of(tmp_path / "set") == set_of(tmp_path / "expected")

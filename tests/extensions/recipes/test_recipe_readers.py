@@ -1,0 +1,320 @@
+"""Outputs of recipes, with their cards, read by the programs that data sets are made for."""
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import run
+from support.formats_read_back import jsonl, without_nulls
+from support.places import CHECKOUT
+from support.readers import import_reader
+
+import so2docs
+from so2docs.extensions.recipes.beir import BEIR
+from so2docs.extensions.recipes.finding import RECIPES as OWN
+
+# Warnings of the programs are not ours.
+pytestmark = [pytest.mark.readers, pytest.mark.filterwarnings("default")]
+RECIPES = [name for name in OWN.own if name != "beir"]
+CARDS: list[tuple[str, dict[str, Any]]] = [
+    ("jsonl.gz", {}),
+    ("jsonl.zst", {"nest": "all"}),
+    ("json", {"split": "2files"}),
+    ("parquet", {"nest": "comments"}),
+    *(("parquet", {"recipe": name}) for name in RECIPES),
+]
+
+
+@pytest.fixture(scope="module")
+def dump(unpacked_dumps: Path) -> Path:
+    return unpacked_dumps / "beer.stackexchange.com"
+
+
+@pytest.fixture
+def load_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    datasets = import_reader("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    return datasets.load_dataset
+
+
+def converted(dump: Path, folder: Path, name: str, **options: Any) -> list[dict[str, Any]]:
+    """Convert into a folder; return the records of the output."""
+    folder.mkdir()
+    so2docs.convert(dump, folder / f"data.{name}", card=True, **options)
+    plain = {key: value for key, value in options.items() if key != "split"}
+    return list(so2docs.documents(dump, **plain))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("name", ["jsonl.gz", "jsonl.zst", "json", "parquet"])
+def test_hugging_face_loads_each_folder(
+    recipe: str, name: str, dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    records = converted(dump, tmp_path / "set", name, recipe=recipe, body="html")
+    dataset = load_dataset(str(tmp_path / "set"), split="train")
+    assert without_nulls(dataset.to_list()) == without_nulls(records)
+
+
+def test_hugging_face_loads_files_split_by_date(
+    dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    options = {"recipe": "qa", "body": "html", "split": "year"}
+    records = converted(dump, tmp_path / "set", "jsonl.gz", **options)
+    dataset = load_dataset(str(tmp_path / "set"), split="train").to_list()
+    assert len(dataset) == len(records)
+    assert sorted(map(str, without_nulls(dataset))) == sorted(map(str, without_nulls(records)))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("name", ["jsonl.gz", "parquet"])
+def test_the_card_says_the_columns(
+    recipe: str, name: str, dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    """The card has the columns of the data; the loader refuses other columns and counts."""
+    datasets = import_reader("datasets")
+    folder = tmp_path / "set"
+    records = converted(dump, folder, name, recipe=recipe, body="html", accepted=True)
+    builder = datasets.load_dataset_builder(str(folder))
+    features = builder.info.features
+    assert features is not None
+    assert builder.info.splits["train"].num_examples == len(records)
+    assert load_dataset(str(folder), split="train").features == features
+    if name != "parquet":
+        return  # For JSON lines, the loader guesses types, not always correctly.
+    (folder / "README.md").unlink()
+    assert load_dataset(str(folder), split="train").features == features
+
+
+def test_the_count_of_the_card_is_checked(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
+    datasets = import_reader("datasets")
+    records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="qa", body="html")
+    card = tmp_path / "set" / "README.md"
+    count = f"num_examples: {len(records)}"
+    assert count in card.read_text()
+    card.write_text(card.read_text().replace(count, "num_examples: 5"))
+    with pytest.raises(datasets.exceptions.NonMatchingSplitsSizesError):
+        load_dataset(str(tmp_path / "set"), split="train")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("jsonl.gz", {}),
+        ("jsonl.zst", {}),
+        ("json", {}),
+        ("parquet", {}),
+        ("jsonl.gz", {"split": "200kB"}),
+        ("parquet", {"split": "3files"}),
+    ],
+)
+@pytest.mark.parametrize("nest", [(), ("comments", "links", "votes", "users")])
+def test_hugging_face_loads_documents(
+    name: str,
+    options: dict[str, Any],
+    nest: tuple[str, ...],
+    dump: Path,
+    tmp_path: Path,
+    load_dataset: Any,
+) -> None:
+    documents = converted(dump, tmp_path / "set", name, nest=nest, **options)
+    dataset = load_dataset(str(tmp_path / "set"), split="train")
+    assert dataset["Id"][:] == [document["Id"] for document in documents]
+    assert dataset["Title"][:] == [document["Title"] for document in documents]
+    answers = [[answer["Id"] for answer in document["Answers"]] for document in documents]
+    assert [[answer["Id"] for answer in row] for row in dataset["Answers"]] == answers
+
+
+@pytest.mark.parametrize("name", ["jsonl.gz", "parquet"])
+def test_hugging_face_loads_shares(
+    name: str, dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    shares = "train=0.8,validation=0.1,test=0.1"
+    records = converted(dump, tmp_path / "set", name, recipe="qa", body="html", split=shares)
+    splits = load_dataset(str(tmp_path / "set"))
+    assert list(splits) == ["train", "validation", "test"]
+    assert sum(map(len, splits.values())) == len(records)
+
+
+def test_hugging_face_loads_both_formats_of_a_folder(
+    dump: Path, tmp_path: Path, load_dataset: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One format has the configurations; the card shows how to load the other."""
+    folder = tmp_path / "set"
+    folder.mkdir()
+    expected = {}
+    for name, recipe in (("qa.jsonl.gz", "qa"), ("pairs.parquet", "pairs")):
+        so2docs.convert(dump, folder / name, recipe=recipe, body="html", card=True)
+        expected[recipe] = without_nulls(list(so2docs.documents(dump, recipe=recipe, body="html")))
+    pairs = load_dataset(str(folder), split="train").to_list()
+    assert without_nulls(pairs) == expected["pairs"]
+    (code,) = re.findall(r"^```python\n(.*?)^```", (folder / "README.md").read_text(), re.M | re.S)
+    monkeypatch.chdir(folder)
+    others = eval(code, {"load_dataset": load_dataset})
+    assert without_nulls(others["train"].to_list()) == expected["qa"]
+
+
+def test_sentence_transformers_finds_the_columns_in_its_order(
+    dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    converted(dump, tmp_path / "set", "jsonl.gz", recipe="triplets", drop_fields="metadata")
+    columns = load_dataset(str(tmp_path / "set"), split="train").column_names
+    assert columns[:3] == ["anchor", "positive", "negative"]
+
+
+@pytest.mark.parametrize("card", [False, True])
+def test_hugging_face_loads_a_retrieval_set(
+    card: bool, dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    folder = tmp_path / "set"
+    so2docs.convert(dump, folder, recipe="beir", card=card)
+    for name, (split, file) in BEIR.configurations.items():
+        assert load_dataset(str(folder), name, split=split).to_list() == jsonl(folder / file)
+
+
+def test_datatrove_reads_threads(dump: Path, tmp_path: Path) -> None:
+    readers = import_reader("datatrove.pipeline.readers")
+    records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="thread", body="text")
+    reader = readers.JsonlReader(str(tmp_path / "set"), glob_pattern="*.jsonl.gz")
+    loaded = list(reader.run())
+    assert [(one.id, one.text) for one in loaded] == [(r["id"], r["text"]) for r in records]
+    own = ("qid", "url", "site", "tags", "score", "licenses", "authors")
+    for one, record in zip(loaded, records, strict=True):
+        # The reader adds fields that it does not know to the metadata.
+        assert {name: one.metadata[name] for name in own} == record["metadata"]
+        assert (one.metadata["source"], one.metadata["created"]) == (
+            record["source"],
+            record["created"],
+        )
+
+
+def test_trl_takes_pairs(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
+    """TRL's standard preference form, on which trainers run `unpair_preference_dataset`."""
+    trl = import_reader("trl")
+    records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="pairs", body="html")
+    dataset = load_dataset(str(tmp_path / "set"), split="train")
+    assert not trl.is_conversational(dataset[0])
+    assert all(isinstance(dataset[0][name], str) for name in ("prompt", "chosen", "rejected"))
+    assert trl.maybe_extract_prompt(dataset[0])["prompt"] == records[0]["prompt"]
+    single = trl.unpair_preference_dataset(dataset.select_columns(["prompt", "chosen", "rejected"]))
+    assert sorted(single.column_names) == ["completion", "label", "prompt"]
+    expected = [record[name] for name in ("chosen", "rejected") for record in records]
+    assert sorted(single["completion"]) == sorted(
+        expected
+    )  # The pairs of each thousand, one after the other.
+    assert sum(single["label"]) == len(records)
+
+
+def test_trl_joins_prompt_and_completion(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
+    """A model is trained on the question, a line `Answer:`, and the answer."""
+    trl = import_reader("trl")
+    records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="qa", body="text")
+    row = load_dataset(str(tmp_path / "set"), split="train")[0]
+    assert not trl.is_conversational(row)
+    assert f"{row['prompt']}{row['completion']}".endswith(f"\n\nAnswer:{records[0]['completion']}")
+
+
+def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
+    """TRL's standard prompt-completion form: two texts, no messages."""
+    trl = import_reader("trl")
+    converted(dump, tmp_path / "set", "parquet", recipe="qa", body="html")
+    dataset = load_dataset(str(tmp_path / "set"), split="train")
+    assert not trl.is_conversational(dataset[0])
+    for row in dataset:
+        assert row["prompt"]
+        assert isinstance(row["prompt"], str)
+        assert isinstance(row["completion"], str)
+
+
+def test_trl_takes_conversations(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
+    """TRL's conversational forms: preferences, and messages with a system message."""
+    trl = import_reader("trl")
+    options = {"recipe": "pairs", "settings": {"conversational": True}}
+    converted(dump, tmp_path / "pairs", "jsonl.gz", body="html", **options)
+    dataset = load_dataset(str(tmp_path / "pairs"), split="train")
+    assert trl.is_conversational(dataset[0])
+    single = trl.unpair_preference_dataset(dataset.select_columns(["prompt", "chosen", "rejected"]))
+    assert {message["role"] for row in single["completion"] for message in row} == {"assistant"}
+    options = {"recipe": "messages", "settings": {"system": "Be brief."}}
+    converted(dump, tmp_path / "messages", "parquet", body="html", **options)
+    dataset = load_dataset(str(tmp_path / "messages"), split="train")
+    assert trl.is_conversational(dataset[0])
+    roles = [message["role"] for message in dataset[0]["messages"]]
+    assert roles == ["system", "user", "assistant"]
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_beir_loads_a_retrieval_set(accepted: bool, dump: Path, tmp_path: Path) -> None:
+    loader = import_reader("beir.datasets.data_loader")
+    folder = tmp_path / "set"
+    so2docs.convert(dump, folder, recipe="beir", accepted=accepted)
+    corpus, queries, qrels = loader.GenericDataLoader(str(folder)).load(split="test")
+    entries = {
+        entry["_id"]: {"text": entry["text"], "title": entry["title"]}
+        for entry in jsonl(folder / "corpus.jsonl")
+    }
+    assert corpus == entries
+    assert queries == {query["_id"]: query["text"] for query in jsonl(folder / "queries.jsonl")}
+    assert set(qrels) == set(queries)
+    for query, relevant in qrels.items():
+        assert relevant
+        assert set(relevant) <= set(corpus)
+        assert query in queries
+
+
+@pytest.mark.parametrize("card", [False, True])
+@pytest.mark.usefixtures("load_dataset")  # The folder of its cache.
+def test_mteb_loads_a_retrieval_set(card: bool, dump: Path, tmp_path: Path) -> None:
+    """Test only the module of MTEB's loader, because the package imports torch."""
+    folder = tmp_path / "set"
+    so2docs.convert(dump, folder, recipe="beir", card=card)
+    loader = _module_of_mteb("abstasks/retrieval_dataset_loaders.py")
+    loaded = loader.RetrievalDatasetLoader(str(folder), revision=None).load()
+    corpus, queries = jsonl(folder / "corpus.jsonl"), jsonl(folder / "queries.jsonl")
+    assert [(row["id"], row["title"], row["text"]) for row in loaded["corpus"]] == [
+        (entry["_id"], entry["title"], entry["text"]) for entry in corpus
+    ]
+    texts = {query["_id"]: query["text"] for query in queries}
+    assert {row["id"]: row["text"] for row in loaded["queries"]} == texts
+    expected: dict[str, dict[str, int]] = {}
+    for row in jsonl(folder / "qrels" / "test.jsonl"):
+        expected.setdefault(row["query-id"], {})[row["corpus-id"]] = 1
+    assert loaded["relevant_docs"] == expected
+
+
+def _module_of_mteb(name: str) -> Any:
+    package = importlib.util.find_spec("mteb")
+    if package is None or package.origin is None:
+        return import_reader("mteb")
+    spec = importlib.util.spec_from_file_location("module", Path(package.origin).parent / name)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_last_step_of_the_tutorial(
+    tmp_path: Path, load_dataset: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each configuration loads with all of its splits; one that is empty is no split."""
+    text = (CHECKOUT / "docs/tutorials/dataset.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^\$ so2docs (convert .*(?:\n .*)?)$", text, re.MULTILINE)
+    assert len(commands) == 2
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    run("sample", cwd=tmp_path)
+    for command in commands:
+        words = shlex.split(command.replace("\\\n", " "))
+        assert run(*words, cwd=tmp_path).returncode == 0
+    for name in ("pairs", "qa"):
+        dataset = load_dataset("data", name)
+        assert list(dataset) == ["train", "validation", "test"]
+        assert min(split.num_rows for split in dataset.values()) > 0
+    (tmp_path / "empty").mkdir()
+    options: Any = {"recipe": "qa", "split": "train=0.99,test=0.01", "card": True}
+    so2docs.convert("sample.stackexchange.com.7z", "empty/qa.jsonl.gz", **options)
+    assert list(load_dataset("empty", "qa")) == ["train"]

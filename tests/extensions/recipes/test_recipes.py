@@ -1,0 +1,568 @@
+"""Recipes as functions, applied to documents nested by the oracle."""
+
+import copy
+import json
+import re
+import sys
+import tracemalloc
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import dumps, oracle_recipes, oracle_tables
+from support.places import CHECKOUT
+
+import so2docs
+from so2docs.dump.source import Source
+from so2docs.extensions.markdown.conversion import to_markdown
+from so2docs.extensions.recipes import threads
+from so2docs.extensions.recipes.answers import draw_pairs
+from so2docs.extensions.recipes.finding import RECIPES as OWN
+from so2docs.extensions.recipes.finding import choose_recipe
+from so2docs.extensions.recipes.passages import Splitter, make_splitter
+from so2docs.extensions.recipes.recipe import INTEGER, TEXT, Recipe, array, record
+from so2docs.options import sites
+from so2docs.output.recording import RecordMaker
+
+HOST = "beer.stackexchange.com"
+RECIPES = [name for name in OWN.own if name not in ("edits", "beir")]
+TABLES = {"comments", "links", "users"}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("beer.stackexchange.com", marks=pytest.mark.long),
+        "eosio.meta.stackexchange.com",
+    ],
+)
+def questions(request: pytest.FixtureRequest, unpacked_dumps: Path) -> list[dict[str, Any]]:
+    return oracle_tables.nest(unpacked_dumps / request.param, TABLES).documents
+
+
+def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
+    return [
+        json.loads(record)
+        for question in questions
+        for record in maker.records(question["Id"], json.dumps(question).encode())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {}) for name in RECIPES),
+        ("qa", {"accepted": True}),
+        ("qa", {"best": True}),
+        ("thread", {"best": True}),
+        ("pairs", {"min_margin": 2}),
+        ("pairs", {"best": True}),
+        ("pairs", {"max_days": 2}),
+        ("kto", {"threshold": 1}),
+        ("triplets", {"max_negative": 1}),
+        ("pairs", {"conversational": True}),
+        ("messages", {"system": "Be brief."}),
+        ("messages", {"accepted": True}),
+        ("chunks", {"max_length": 300, "overlap": 60}),
+        ("chunks", {"max_length": 100, "overlap": 20, "tokenizer": "gpt-4o"}),
+    ],
+)
+def test_records(name: str, options: dict[str, Any], questions: list[dict[str, Any]]) -> None:
+    chosen = tuple(option for option in options if option == "accepted")
+    settings = {key: value for key, value in options.items() if key not in chosen}
+    choice = choose_recipe(name, settings, chosen)
+    texts = {key: json.dumps(value).strip('"') for key, value in settings.items()}
+    assert choose_recipe(name, texts, chosen) == choice
+    maker = RecordMaker(choice.recipe, HOST)
+    oracle = partial(getattr(oracle_recipes, name), questions, HOST, lambda body: body)
+    expected = oracle(**options)
+    assert expected
+    assert not options or expected != oracle()
+    actual = made(maker, questions)
+    assert actual == expected
+    if name == "hub":
+        assert json.dumps(actual) == json.dumps(expected)  # The keys have the same order.
+
+
+FENCE = re.compile(r"^(`{3,})[^`\n]*\n(?:.*\n)*?\1$", re.MULTILINE)
+HEADINGS = re.compile(r"(?:#{1,6} [^\n]*\n*)+")
+LINE_OF_FENCE = re.compile(r"[ >]*(?:(?:[-+]|\d+[.)]) +)*[ >]*`{3,}[^`]*")
+
+
+@dataclass
+class Cut:
+    """A passage with its range in the text of the post."""
+
+    text: str
+    start: int
+    end: int
+
+
+def cuts(text: str, splitter: Splitter) -> list[Cut]:
+    """Cut a text into passages, without the fences that were added to them."""
+    found = []
+    for start, passage in splitter.cut(text):
+        lines = passage.split("\n")
+        bare = [lines, lines[1:], lines[:-1], lines[1:-1]]
+        part = next(p for p in map("\n".join, bare) if p.strip() and text[start:].startswith(p))
+        found.append(Cut(passage, start, start + len(part)))
+    return found
+
+
+def is_balanced(passage: str) -> bool:
+    fence = ""
+    for line in passage.split("\n"):
+        if not fence and LINE_OF_FENCE.fullmatch(line):
+            fence = "`" * line.count("`")
+        elif fence and line.lstrip(" >") == fence:
+            fence = ""
+    return not fence
+
+
+def check_cuts(text: str, passages: list[Cut], max_length: int, overlap: int) -> None:
+    assert all(0 < len(passage.text) <= max_length for passage in passages)
+    covered = {at for passage in passages for at in range(passage.start, passage.end)}
+    hidden = {at: "\0" for at in covered if text[at] != "\n"}
+    lost = "".join(hidden.get(at, char) for at, char in enumerate(text))
+    for line, kept in zip(text.split("\n"), lost.split("\n"), strict=True):
+        assert not re.sub(r"[\s\0>]", "", kept) or LINE_OF_FENCE.fullmatch(line), line
+    for before, after in pairwise(passages):
+        assert before.start < after.start
+        # The fence may belong to the text.
+        assert after.start >= before.end - overlap - len("\n```")
+    for passage in passages:
+        assert is_balanced(passage.text)
+        is_heading = len(passage.text) < max_length // 2 and HEADINGS.fullmatch(passage.text)
+        assert len(passages) == 1 or not is_heading
+        assert passage.text.strip("`\n ")
+    for fence in FENCE.finditer(text):
+        if len(fence[0]) <= max_length - overlap - 2:
+            assert any(p.start <= fence.start() and fence.end() <= p.end for p in passages)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("max_length", "overlap"), [(200, 0), (400, 100), (2000, 200)])
+def test_passages_hold_whole_posts(
+    max_length: int, overlap: int, questions: list[dict[str, Any]]
+) -> None:
+    splitter = Splitter(max_length, overlap, None)
+    for question in questions:
+        for post in (question, *question["Answers"]):
+            text = to_markdown(post["Body"])
+            check_cuts(text, cuts(text, splitter), max_length, overlap)
+
+
+CODE = "```py\n" + "print(1)\n" * 50 + "```"
+
+
+@pytest.mark.parametrize("overlap", [0, 40])
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"before\n\n{CODE}\n\nafter",
+        f"# Title\n\n{CODE}",
+        "- item\n\n  " + CODE.replace("\n", "\n  "),
+        "# One\n\n## Two\n\n" + "A sentence of some words. " * 20,
+        "# One\n\n" + "x" * 500,
+        f"{CODE}\n{CODE}",
+        "```\n" + "y" * 500 + "\n```",
+        "word " * 100 + "\n\n## End",
+        "",
+    ],
+)
+def test_passages(text: str, overlap: int) -> None:
+    check_cuts(text, cuts(text, Splitter(120, overlap, None)), 120, overlap)
+
+
+def test_overlapping_passages() -> None:
+    text = "One two three four. " * 30
+    first, second, *_ = cuts(text, Splitter(100, 20, None))
+    assert 0 < first.end - second.start <= 20
+    first, second, *_ = cuts(text, Splitter(40, 10, "gpt-4o"))
+    assert first.end - second.start > 0
+
+
+@pytest.mark.parametrize("unit", ["x", "word word\n\n", "```\na\n", "# a\n\n"])
+def test_passages_take_linear_time(unit: str) -> None:
+    """A megabyte took more than a minute when time was quadratic."""
+    text = unit * (500_000 // len(unit))
+    assert sum(1 for _ in Splitter(2000, 1900, None).cut(text)) > 200
+
+
+def test_passages_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "semantic_text_splitter", None)
+    make_splitter.cache_clear()
+    with pytest.raises(so2docs.OptionError, match="pip install semantic-text-splitter"):
+        choose_recipe("chunks")
+
+
+def test_a_custom_tokenizer(tmp_path: Path) -> None:
+    """The content of the file matters, so resuming with another tokenizer is refused."""
+    model = {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}
+    tokenizer = tmp_path / "tokenizer.json"
+    text = json.dumps({"version": "1.0", "model": model, "pre_tokenizer": {"type": "Whitespace"}})
+    tokenizer.write_text(text)
+    question = {"Id": 1, "Title": "One two", "Body": "three four five six seven", "Answers": []}
+    maker = RecordMaker(
+        choose_recipe("chunks", {"max_length": 3, "tokenizer": str(tokenizer)}).recipe, HOST
+    )
+    texts = [row["text"] for row in made(maker, [question])]
+    assert texts == ["# One two", "three four five", "six seven"]
+    before = threads.identify_tokenizer(str(tokenizer))
+    tokenizer.write_text(text + " ")
+    assert before != threads.identify_tokenizer(str(tokenizer))
+    assert threads.identify_tokenizer("gpt-4o") == "gpt-4o"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("<p>Do:</p>\n\n<pre><code>a &lt; b\n</code></pre>\n", [("Do:", "", "a < b")]),
+        (
+            "<ul>\n<li>One</li>\n<li>Two <em>of</em> 2\n"
+            '<pre class="x lang-py s-code"><code>a\n\n  b\n</code></pre></li>\n</ul>',
+            [("Two of 2", "python", "a\n\n  b")],
+        ),
+        (
+            '<pre class="lang-none"><code>a</code></pre>'
+            '<pre><code class="language-c++">b</code></pre>',
+            [("", "", "a"), ("", "c++", "b")],
+        ),
+        ("<p>a</p><pre>\nb<br>c</pre><p>d<br>e</p><PRE>f", [("a", "", "b\nc"), ("d e", "", "f")]),
+        ("<pre><code> \n</code></pre>", []),
+    ],
+)
+def test_code_blocks(body: str, expected: list[tuple[str, str, str]]) -> None:
+    question = {"Id": 7, "Body": body, "Answers": []}
+    actual = made(RecordMaker(choose_recipe("blocks").recipe, HOST), [question])
+    assert [(row["text_before"], row["language"], row["code"]) for row in actual] == expected
+    assert [row["id"] for row in actual] == [
+        f"{HOST}-7-{number}" for number in range(len(expected))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tags", "class_", "language", "language_from"),
+    [
+        (["python-3.x", "beer"], "", "python", "tags"),
+        (["python", "pandas"], "", "python", "tags"),
+        (["python", "java"], "", "", ""),
+        ([], "", "", ""),
+        (["python"], "lang-js", "javascript", "author"),
+        (["python"], "lang-none", "", "author"),
+        (["python"], "lang-plutus", "plutus", "author"),
+    ],
+)
+def test_languages_by_tags(tags: list[str], class_: str, language: str, language_from: str) -> None:
+    body = f'<pre class="{class_}"><code>x</code></pre>'
+    question = {"Id": 7, "Body": body, "Tags": tags, "Answers": []}
+    (row,) = made(RecordMaker(choose_recipe("blocks").recipe, HOST), [question])
+    assert (row["language"], row["language_from"]) == (language, language_from)
+
+
+def test_attribution(questions: list[dict[str, Any]]) -> None:
+    expected = [oracle_recipes.attributed(question, HOST) for question in questions]
+    assert made(RecordMaker(None, HOST), copy.deepcopy(questions)) == expected
+
+
+def test_attribution_names_every_editor_in_the_nested_history() -> None:
+    written = {"Events": ["EditBody", "SuggestedEditApplied"], "CreationDate": "2012-01-01"}
+    history = [
+        written | {"UserId": 5, "ProposedBy": 5, "User": {"Id": 5, "DisplayName": "Ada"}},
+        written | {"UserId": -1, "User": {"Id": -1, "DisplayName": "Community"}},
+        written | {"UserId": 6, "ProposedBy": 8, "UserDisplayName": "not 8"},
+        written | {"UserDisplayName": "gone", "ContentLicense": "CC BY-SA 4.0"},
+        {"Events": ["PostClosed"], "UserId": 7, "CreationDate": "2019-01-01"},
+    ]
+    answer = {"Id": 2, "OwnerUserId": 5, "ContentLicense": "CC BY-SA 2.5", "History": history}
+    [record] = made(RecordMaker(None, HOST), [{"Id": 1, "OwnerUserId": 4, "Answers": [answer]}])
+    ada = f"https://{HOST}/users/5"
+    assert record["Authors"] == [
+        {"DisplayName": "user4", "Url": f"https://{HOST}/users/4"},
+        {"DisplayName": "user5", "Url": ada},
+        {"DisplayName": "Ada", "Url": ada},
+        {"DisplayName": "user8", "Url": f"https://{HOST}/users/8"},
+        {"DisplayName": "gone"},
+    ]
+    assert record["Licenses"] == ["CC BY-SA 2.5", "CC BY-SA 3.0", "CC BY-SA 4.0"]
+    edited, *_, closed = record["Answers"][0]["History"]
+    assert (edited["User"]["Url"], edited["ContentLicense"]) == (ada, "CC BY-SA 3.0")
+    assert "ContentLicense" not in closed
+
+
+def test_attribution_replaces_no_attribute() -> None:
+    with pytest.raises(so2docs.So2docsError, match="post 5: the dump has an attribute Url, which"):
+        list(RecordMaker(None, HOST).records(5, b'{"Id":5,"Url":"mine","Answers":[]}'))
+
+
+def test_pairs_of_a_question_with_very_many_answers() -> None:
+    scores = [2] * 10 + [1] * 99_980 + [0] * 10
+    drawn = draw_pairs(scores, 5)
+    assert len(drawn) == len(set(drawn)) == 10
+    assert all(scores[better] > scores[worse] for better, worse in drawn)
+    assert draw_pairs(scores, 5) == drawn != draw_pairs(scores, 6)
+
+
+@pytest.mark.parametrize("scores", [[], [1], [1, 1], [2, 1], [3, 3, 2, 2, 1], [5, 4, 3, 2, 1]])
+def test_every_pair_of_a_few_answers(scores: list[int]) -> None:
+    places = range(len(scores))
+    every = [(a, b) for a in places for b in places if scores[a] > scores[b]]
+    assert draw_pairs(scores, 1) == every
+
+
+def test_negatives_are_answers_with_low_scores() -> None:
+    assert draw_pairs([3, 2, 0, 0, -1], 1, max_negative=0) == [
+        *((0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4)),
+        *((2, 4), (3, 4)),
+    ]
+    scores = [(3, 2), (2, 3), (1, 4), (0, 5), (-2, 6)]
+    answers = [{"Id": id_, "Body": "b", "Score": score} for score, id_ in scores]
+    question = {"Id": 1, "Title": "t", "Body": "b", "Answers": answers}
+    records = made(RecordMaker(choose_recipe("triplets").recipe, HOST), [question])
+    assert {row["score_rejected"] for row in records} == {-1, 0}
+
+
+def test_prompt_and_completion_are_joined_between_two_tokens() -> None:
+    """The patterns are those of GPT-2 and GPT-4, with classes of ASCII."""
+    answer = {"Id": 2, "Score": 1}
+    patterns = (
+        r" ?[a-z]+| ?[0-9]+| ?[^\sa-z0-9]+|\s+(?!\S)|\s+",
+        r"[^\r\na-z0-9]?[a-z]+|[0-9]{1,3}| ?[^\sa-z0-9]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    )
+    for body in ("It is.", "`code`", "7 days", "```\ncode\n```", "(no)"):
+        question = {"Id": 1, "Title": "t", "Body": "b", "Answers": [answer | {"Body": body}]}
+        for name in ("qa", "kto"):
+            (row,) = made(RecordMaker(choose_recipe(name).recipe, HOST), [question])
+            for pattern in patterns:
+                split = re.compile(pattern, re.IGNORECASE).findall
+                prompt, completion = row["prompt"], row["completion"]
+                assert split(prompt) + split(completion) == split(prompt + completion)
+
+
+@pytest.mark.parametrize("name", ["qa", "blocks"])
+def test_links_within_the_site_become_absolute(name: str) -> None:
+    body = '<p><a href="/q/7">x</a> <img alt="y" src="//i.sstatic.net/z.png"> "/a"</p>'
+    question = {"Id": 1, "Title": "t", "Body": f"{body}<pre>{body}</pre>"}
+    answers = [{"Id": 2, "Body": body}]
+    maker = RecordMaker(choose_recipe(name).recipe, HOST, None, HOST)
+    maker_without_site = RecordMaker(choose_recipe(name).recipe, HOST)
+    text = json.dumps(made(maker, [question | {"Answers": answers}]))
+    if name == "qa":
+        assert text.count(f'href=\\"https://{HOST}/q/7\\"') == 3
+        assert text.count('src=\\"https://i.sstatic.net/z.png\\"') == 3
+    (row, *_) = made(maker_without_site, [question | {"Answers": answers}])
+    assert HOST not in row.get("prompt", "")
+
+
+def titles(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"title": document["Title"]}]
+
+
+def no_records(document: dict[str, Any]) -> list[Any]:
+    return [document["Title"]]
+
+
+def failing(document: dict[str, Any]) -> list[Any]:
+    return [1 / (document["Id"] - 7)]
+
+
+def question_of_many(answers: int, size: int) -> dict[str, Any]:
+    rows = [
+        {"Id": 2 + n, "OwnerUserId": n, "Owner": {"Id": n, "DisplayName": f"User {n}"}, "Body": "b"}
+        for n in range(answers)
+    ]
+    return {"Id": 1, "Title": "t", "Body": "x" * size, "Answers": rows}
+
+
+@pytest.mark.parametrize("name", ["qa", "messages", "pairs", "chunks", "thread"])
+def test_records_grow_with_the_answers(name: str) -> None:
+    maker = RecordMaker(choose_recipe(name).recipe, HOST)
+    sizes = [len(json.dumps(made(maker, [question_of_many(n, 10)]))) for n in (200, 800)]
+    assert sizes[1] < 4.2 * sizes[0]
+
+
+def test_records_are_made_one_at_a_time() -> None:
+    document = json.dumps(question_of_many(2_000, 50_000)).encode()
+    maker = RecordMaker(choose_recipe("qa").recipe, HOST)
+    tracemalloc.start()
+    size = sum(map(len, maker.records(1, document)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size > 100_000_000
+    assert peak < 10_000_000
+
+
+def test_records_credit_only_the_authors_of_their_text(questions: list[dict[str, Any]]) -> None:
+    for question in questions:
+        for row in made(RecordMaker(choose_recipe("qa").recipe, HOST), [question]):
+            metadata = row["metadata"]
+            answer = next(a for a in question["Answers"] if a["Id"] == metadata["answer"]["id"])
+            for post, credited in ((question, metadata), (answer, metadata["answer"])):
+                urls = [author.get("url") for author in credited["authors"]]
+                owner = post.get("OwnerUserId")
+                assert urls == [f"https://{HOST}/users/{owner}"] or owner is None
+                assert credited["license"] == post["ContentLicense"]
+
+
+def test_threads_contain_the_comments_of_credited_authors() -> None:
+    comments = [{"Id": 5, "PostId": 1, "Text": "Why\nnot?", "UserDisplayName": "Ada"}]
+    question = {"Id": 1, "Title": "How?", "Body": "So.", "Comments": comments, "Answers": []}
+    (row,) = made(RecordMaker(choose_recipe("thread").recipe, HOST), [question])
+    assert row["text"] == "# How?\n\nSo.\n\n### Comments\n\n- Why not?"
+    assert row["metadata"]["authors"] == [{"name": "Ada"}]
+
+
+def test_notes_of_possible_duplicates_are_left_out() -> None:
+    note = "<blockquote>\n  <p><strong>Possible Duplicate:</strong><br>\n  <a>b</a>  </p>\n"
+    answer = {"Id": 2, "Body": f"{note}</blockquote>"}
+    question = {"Id": 1, "Title": "t", "Body": f"{note}</blockquote>\n\n<p>c</p>"}
+    (row,) = made(RecordMaker(choose_recipe("qa").recipe, HOST), [question | {"Answers": [answer]}])
+    assert row["prompt"] == "t\n\n<p>c</p>\n\nAnswer:"
+    assert row["completion"] == " " + answer["Body"]
+
+
+def test_post_headings_are_one_level_below_the_thread() -> None:
+    question = {"Id": 1, "Title": "How?", "Body": "<h1>One</h1><h6>Six</h6>", "Answers": []}
+    (row,) = made(RecordMaker(choose_recipe("thread").recipe, HOST, to_markdown), [question])
+    assert row["text"] == "# How?\n\n### One\n\n###### Six"
+
+
+def returned(document: dict[str, Any]) -> Any:
+    return {"title": document["Title"]}
+
+
+def returned_nothing(document: dict[str, Any]) -> Any:
+    return None
+
+
+def no_json(document: dict[str, Any]) -> list[Any]:
+    return [{"title": document["Title"], "day": 1j}]
+
+
+def nested(document: dict[str, Any]) -> list[Any]:
+    return [{"a": [{"b": ""}, {"b": True}]}]
+
+
+def test_the_recipes_of_the_docs(questions: list[dict[str, Any]]) -> None:
+    pages = (CHECKOUT / "docs" / name for name in ("datasets.md", "publishing.md"))
+    page = "\n".join(path.read_text() for path in pages)
+    names: dict[str, Any] = {}
+    for block in re.findall(
+        r"^```python\n(# (?:mine|flat).py\n.*?)^```", page, re.DOTALL | re.MULTILINE
+    ):
+        exec(block, names)
+    assert len(list(names["titles"](questions[0]))) == 1
+    for passage in made(RecordMaker(choose_recipe("chunks").recipe, HOST), questions[:5]):
+        flat = names["flat"](passage)
+        assert {*map(type, flat.values())} <= {str, int, bool}
+        assert flat["authors"].split(", ")[0] == passage["authors"][0]["name"]
+    duplicates = {
+        question["Id"]
+        for question in questions
+        if any(link["LinkType"] == "duplicate" for link in question["Links"])
+    }
+    answered = {question["Id"] for question in questions if question["Answers"]}
+    records = made(RecordMaker(Recipe("originals", names["originals"]), HOST), questions)
+    assert {record["metadata"]["qid"] for record in records} == answered - duplicates
+
+
+def test_ones_own_function() -> None:
+    for function in (titles, "test_recipes:titles"):
+        recipe = choose_recipe(function).recipe
+        assert (recipe.name, recipe.function) == ("test_recipes:titles", titles)
+    assert choose_recipe(titles).fingerprint.startswith("test_recipes:titles ")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "problem"),
+    [
+        (
+            "nothing",
+            "thread, chunks, blocks, edits, hub, beir, or package.mod",
+        ),
+        ("no.such.module:f", "no.such.module cannot be imported: No module named 'no'"),
+        ("test_recipes:nothing", "module 'test_recipes' has no attribute 'nothing'"),
+        ("test_recipes:HOST", "is not a function but str"),
+        (lambda document: [], "workers cannot import it, because it has no name in its module"),
+    ],
+)
+def test_refuses_invalid_recipes(recipe: Any, problem: str) -> None:
+    with pytest.raises(so2docs.OptionError) as error:
+        choose_recipe(recipe)
+    assert problem in str(error.value)
+
+
+def test_a_function_of_the_script_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(titles, "__module__", "__main__")
+    with pytest.raises(so2docs.OptionError, match="in the script or notebook itself"):
+        choose_recipe(titles)
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (failing, "recipe test_recipes:failing: failed at question 7 ("),
+        (failing, f"test_recipes.py, line {failing.__code__.co_firstlineno + 1}): ZeroDivisionErr"),
+        (no_records, "failed at question 7: TypeError: a record must be a dictionary, not str"),
+        (returned, "TypeError: it returned a dict; yield each record, or return a list of them"),
+        (returned_nothing, "TypeError: it returned a NoneType; yield each record"),
+        (no_json, "TypeError: Type is not JSON serializable: complex"),
+        (Recipe("x", titles, record(title=INTEGER)), "field title is str; its schema says integer"),
+        (Recipe("x", titles, record(name=TEXT)), "the record has no name, which its schema req"),
+        (Recipe("x", titles, record()), "the record has title, which its schema does not allow"),
+        (Recipe("x", nested, record(a=array(record(b=TEXT)))), "field a[1].b is bool; its schema"),
+    ],
+)
+def test_a_failing_recipe(function: Any, problem: str) -> None:
+    recipe = function if isinstance(function, Recipe) else choose_recipe(function).recipe
+    maker = RecordMaker(recipe, None)
+    with pytest.raises(so2docs.So2docsError) as error:
+        list(maker.records(7, b'{"Id":7,"Title":"How?"}'))
+    assert problem in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("site", "host"),
+    [
+        ("beer.stackexchange.com", "alcohol.stackexchange.com"),
+        ("stackoverflow.com", "stackoverflow.com"),
+        ("ru.meta.stackoverflow.com", "ru.meta.stackoverflow.com"),
+        ("meta.mathoverflow.net", "meta.mathoverflow.net"),
+        ("cardano-2021-12", None),
+        ("dba.meta-2024-04", None),
+        ("notstackexchange.com", None),
+        ("dumps", None),
+    ],
+)
+def test_the_host_of_a_site(site: str, host: str | None) -> None:
+    assert Source(f"{site}/Posts.xml").published_host() == host
+
+
+@pytest.mark.parametrize("host", ["Beer.StackExchange.com", "https://beer.stackexchange.com/"])
+def test_valid_hosts(host: str) -> None:
+    assert sites.checked_host(host) == "alcohol.stackexchange.com"
+
+
+@pytest.mark.parametrize("host", ["", "beer", "a b.com", 'x.com"><script>', "x.com/users"])
+def test_refuses_invalid_hosts(host: str) -> None:
+    with pytest.raises(so2docs.OptionError, match="must be a host such as"):
+        sites.checked_host(host)
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"), [("dpo", "pairs"), ("sft", "messages"), ("rag", "chunks")]
+)
+def test_names_of_uses(alias: str, name: str) -> None:
+    assert choose_recipe(alias) == choose_recipe(name)
+
+
+def test_the_summary_counts_questions_without_a_record(tmp_path: Path) -> None:
+    for alone, words in ((1, "1 question gave"), (2, "2 questions gave")):
+        rows = [dumps.question(1), dumps.answer(2, 1)]
+        rows += [dumps.question(10 + number) for number in range(alone)]
+        dump = dumps.write_dump(tmp_path / "Posts.xml", *rows)
+        report = so2docs.convert(dump, tmp_path / f"{alone}.jsonl", recipe="qa", site=HOST)
+        assert words in str(report)

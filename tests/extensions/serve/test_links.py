@@ -1,0 +1,108 @@
+"""Links in posts lead to pages of the reader, for all its sites under all their names."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.serve_site import asked
+
+import so2docs
+from so2docs.extensions.serve.links import Link, find_links, parse_link
+
+TEA, BEER = "tea.stackexchange.com", "alcohol.stackexchange.com"
+
+
+def test_addresses_of_pages() -> None:
+    for address, link in (
+        ("/questions/1", (TEA, "post", "1", "1")),
+        ("//tea.stackexchange.com/questions/1/x/2?noredirect=1#2", (TEA, "post", "2", "1")),
+        ("http://www.tea.stackexchange.com/questions/1/x#5", (TEA, "post", "5", "1")),
+        ("https://beer.stackexchange.com/q/1/55", (BEER, "post", "1", "")),
+        ("https://alcohol.stackexchange.com/a/2/", (BEER, "post", "2", "")),
+        ("/posts/2", (TEA, "post", "2", "")),
+        ("/posts/2/revisions", None),
+        ("/questions/1/x#comment7_1", (TEA, "comment", "7", "1")),
+        ("/posts/comments/7", (TEA, "comment", "7", "")),
+        ("/users/-1/community?tab=answers", (TEA, "user", "-1", "")),
+        ("/tags/c%2B%2B/info", (TEA, "tag", "c++", "")),
+        ("/questions/tagged/a+or+b?sort=newest", (TEA, "tag", "a+or+b", "")),
+        ("/search?tab=votes&q=hot%20tea", None),
+        ("https://tea.stackexchange.com", None),
+        ("/questions/ask", None),
+        ("/posts/2/edit", None),
+        ("/help/badges", None),
+        ("ftp://tea.stackexchange.com/q/1", None),
+        ("https://[tea/q/1", None),
+        ("q/1", None),
+    ):
+        assert parse_link(address, TEA) == link
+        if link is not None:
+            body = f'<a href="{address.replace("&", "&amp;")}">x</a>'
+            assert set(find_links([body], TEA)) == {Link(*link)}
+
+
+@pytest.mark.parametrize("part", ["/", "//", "https://", '"/', "//a/q/1"])
+def test_addresses_are_found_in_linear_time(part: str) -> None:
+    def seconds(count: int) -> float:
+        begun = time.thread_time()
+        set(find_links([part * count], TEA))
+        return time.thread_time() - begun + 0.002
+
+    assert min(seconds(80_000) / seconds(20_000) for _ in range(3)) < 8
+
+
+def post(question_id: int, body: str, **more: Any) -> dict[str, Any]:
+    created = {"CreationDate": "2020-01-01T00:00:00.000", "Score": 1, "Body": body}
+    return {"Id": question_id, "Title": f"Question {question_id}", "Tags": ["hot"], "Answers": []
+            } | created | more  # fmt: skip
+
+
+def links(*addresses: str) -> str:
+    return "".join(f'<p><a href="{address}">x</a></p>' for address in addresses)
+
+
+LINKS = {
+    "https://beer.stackexchange.com/questions/3/x": "/beer/questions/3",
+    "https://alcohol.stackexchange.com/a/4/9": "/beer/a/4",
+    "https://alcohol.stackexchange.com/questions/3/x/99#99": "/beer/questions/3",
+    "https://alcohol.stackexchange.com/posts/comments/70": "/beer/posts/comments/70",
+    "https://alcohol.stackexchange.com/q/3#comment70_4": "/beer/posts/comments/70",
+    "https://alcohol.stackexchange.com/q/3#comment71_4": "/beer/a/4",
+    "/questions/1#comment72_1": "/tea/questions/1",
+    "https://alcohol.stackexchange.com/users/8/ann": "/beer/users/8",
+    "https://alcohol.stackexchange.com/tags/hot/info": "/beer/questions/tagged/hot",
+    "/questions/tagged/hot": "/tea/questions/tagged/hot",
+    "/questions/1": "/tea/questions/1",
+}
+OUTSIDE = [
+    "https://alcohol.stackexchange.com/q/999",
+    "https://alcohol.stackexchange.com/tags/cold",
+    "https://alcohol.stackexchange.com/users/999",
+    "https://alcohol.stackexchange.com/users",
+    "https://alcohol.stackexchange.com/posts/3/revisions",
+    "https://alcohol.stackexchange.com/questions/ask",
+    "https://coffee.stackexchange.com/q/3",
+]
+
+
+def test_links_to_all_sites_of_the_reader(tmp_path: Path) -> None:
+    comments = [{"Id": 70, "PostId": 4, "Text": "see"}]
+    answer = {"Id": 4, "ParentId": 3, "Score": 0, "Body": "b", "Comments": comments}
+    so2docs.to_sqlite([post(1, links(*LINKS, *OUTSIDE))], tmp_path / "tea.db", site=TEA)
+    so2docs.to_sqlite([post(3, links("/q/3"), Answers=[answer], OwnerUserId=8)],
+                      tmp_path / "beer.db", site=BEER)  # fmt: skip
+    prefix = {"tea": "/tea.stackexchange.com", "beer": "/alcohol.stackexchange.com"}
+    with asked(tmp_path / "tea.db", tmp_path / "beer.db") as client:
+        page = client.get(f"{prefix['tea']}/questions/1").text
+        hrefs = re.findall(r'<p><a href="([^"]*)"[^>]*>x</a></p>', page)
+        paths = [re.sub(r"^/(\w+)/", lambda m: prefix[m[1]] + "/", path) for path in LINKS.values()]
+        assert hrefs == [*paths, *OUTSIDE]
+        for path in paths:
+            assert client.get(path, follow_redirects=True).status_code == 200
+        to = client.get(f"{prefix['beer']}/posts/comments/70").headers["location"]
+        assert to == f"{prefix['beer']}/questions/3#comment-70"
+        assert 'id="comment-70"' in client.get(to).text

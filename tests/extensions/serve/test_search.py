@@ -1,0 +1,485 @@
+"""Search: words of code, stems, counts, orders, filters by indexes, several sites."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.serve_site import asked
+
+import so2docs
+from so2docs.extensions.serve.agents import Archive
+from so2docs.extensions.serve.query import Query, parse
+from so2docs.extensions.serve.store import LIST_SORTS, SEARCH_SORTS, Store
+from so2docs.extensions.sqlite.about import read_about
+
+
+def site(count: int = 300) -> list[dict[str, Any]]:
+    """Make questions with up to four answers, with different scores and tags."""
+    documents = []
+    for number in range(1, count + 1):
+        question_id = number * 10
+        answers = [
+            {"Id": question_id + n, "ParentId": question_id, "Score": (number * n) % 17,
+             "OwnerUserId": n, "Body": f"<p>answer {n}</p>",
+             "CreationDate": f"20{10 + number % 10}-01-01T00:00:00.000"}
+            for n in range(1, number % 5 + 1)
+        ]  # fmt: skip
+        question = {
+            "Id": question_id,
+            "Title": f"Question {number}",
+            "Score": number * 7 % 101,
+            "Tags": ["odd" if number % 2 else "even", *(["rare"] if number % 50 == 0 else [])],
+            "Body": f"<p>word{number % 3} body</p>",
+            "OwnerUserId": number % 7,
+            "CreationDate": f"20{10 + number % 10}-0{1 + number % 9}-01T00:00:00.000",
+            "LastActivityDate": f"20{20 + number % 3}-0{1 + number % 9}-01T00:00:00.000",
+            "Answers": answers,
+        }
+        if number % 3 == 0 and answers:
+            question["AcceptedAnswerId"] = question_id + 1
+        documents.append(question)
+    return documents
+
+
+@contextmanager
+def opened(path: Path, documents: list[dict[str, Any]], **options: Any) -> Iterator[Store]:
+    """Make a database of documents, and open its site."""
+    so2docs.to_sqlite(documents, path, **options)
+    about = read_about(str(path))
+    store = Store(about, about.sites[0])
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with opened(tmp_path_factory.mktemp("search") / "q.db", site()) as store:
+        yield store
+
+
+WORDS = {
+    "bake": {1},
+    "baking": {1},
+    "bakes -bakers": set(),
+    "language with foo bar": {2, 3, 4, 5},
+    "the language": {3},
+    'language "plus plus" foo bar': {3},
+    "foo_bar": {2, 4},
+    '"foo bar"': {2, 4},
+    "foo*": {2, 4, 5},
+    "foo -bar": {5},
+    "東京": {6},
+    "京大": {6},
+    "東京大学": {6},
+    "学": {6, 7},
+    "大学 配列": {6, 7},
+    "大配": set(),
+    "σικερα": {8, 9},
+    "σίκερα": {8, 9},
+    '"σικερα"': {8, 9},
+    "σίκε*": {8, 9},
+}
+
+
+def test_words(tmp_path: Path) -> None:
+    bodies = [
+        "It was baked; bakers bake.",
+        "I use foo bar.",
+        "The C language and c plus plus.",
+        "run foo_bar",
+        "foo fighters",
+        "私は東京大学で。",
+        "配列を大学",
+        "σίκερα",
+        "σικερα",
+    ]
+    documents = [{"Id": n, "Body": f"<p>{body}</p>"} for n, body in enumerate(bodies, 1)]
+    so2docs.to_sqlite(documents, tmp_path / "q.db", site="x.stackexchange.com")
+    with asked(tmp_path / "q.db") as client:
+        for text, ids in WORDS.items():
+            results = client.get("/search.json", params={"q": text}).json()
+            assert {post["Id"] for post in results["posts"]} == ids, text
+            assert results["count"] == len(ids)
+        page = client.get("/search?q=baking").text
+    assert "It was <mark>baked</mark>; bakers <mark>bake</mark>." in page
+
+
+def passes(post: dict[str, Any], question: dict[str, Any], part: str) -> bool:
+    """Whether a post passes a filter, computed independently."""
+    is_answer = "ParentId" in post
+    owner, created, score = post["OwnerUserId"], post["CreationDate"], post["Score"]
+    answers, tags, views = len(question["Answers"]), question["Tags"], question.get("ViewCount")
+    return {
+        "is:answer": is_answer,
+        "is:question": not is_answer,
+        "is:answered": answers > 0,
+        "is:unanswered": answers == 0,
+        "is:accepted": "AcceptedAnswerId" in question,
+        "is:closed": "ClosedDate" in question,
+        "[odd]": "odd" in tags,
+        "[EVEN]": "even" in tags,
+        "[rare]": "rare" in tags,
+        "[nosuch]": False,
+        "[odd] or [rare]": "odd" in tags or "rare" in tags,
+        "score:10": score >= 10,
+        "score:99": score >= 99,
+        "score:3..9": 3 <= score <= 9,
+        "score:..0": score <= 0,
+        "answers:3": answers >= 3,
+        "answers:0": answers == 0,
+        "views:5": views is not None and views >= 5,
+        "views:..4": views is not None and views <= 4,
+        "created:2015": created[:4] == "2015",
+        "created:2012..2014-05": "2012" <= created < "2014-06",
+        "user:3": owner == 3,
+        "user:404": False,
+    }[part]
+
+
+SINGLE = [
+    "is:answer", "is:question", "is:answered", "is:unanswered", "is:accepted", "is:closed", "[odd]",
+    "[EVEN]", "[rare]", "[nosuch]", "[odd] or [rare]", "score:10", "score:99", "score:3..9",
+    "score:..0", "answers:3", "answers:0", "views:5", "views:..4", "created:2015",
+    "created:2012..2014-05", "user:3", "user:404",
+]  # fmt: skip
+FILTERS = [
+    ["[EVEN]", "score:10"], ["user:3", "is:answer"], ["user:3", "is:question", "[odd]"],
+    ["is:answer", "score:10"], ["is:answer", "[rare]"], ["is:answer", "answers:3", "-[rare]"],
+    ["is:answered", "-[nosuch]", "[odd]"], ["user:3", "answers:3"], ["is:accepted", "is:answer"],
+    ["is:answer", "[odd]", "score:10", "answers:3"], ["is:question", "is:answer"],
+    ["user:3", "score:10", "[EVEN]", "is:answered"], ["-user:3", "-is:answer", "-score:10"],
+    *([part] for part in SINGLE), *([f"-{part}"] for part in SINGLE if " or " not in part),
+]  # fmt: skip
+
+
+def passes_all(post: dict[str, Any], question: dict[str, Any], parts: list[str]) -> bool:
+    return all(
+        passes(post, question, part.removeprefix("-")) != part.startswith("-") for part in parts
+    )
+
+
+@pytest.mark.parametrize("sort", SEARCH_SORTS[1:])
+def test_filters_find_matching_posts(sort: str, store: Store) -> None:
+    by = (lambda p: (p["Score"], p["Id"])) if sort == "score" else (lambda p: (p["Id"],))
+    documents = site()
+    for parts in FILTERS:
+        query = parse(" ".join(parts))
+        has_answers = query.has_owner or len(query.kinds) == 1
+        for text in ("", "word1 "):
+            expected = [
+                post
+                for question in documents
+                for post in (question, *(question["Answers"] if has_answers or text else ()))
+                if passes_all(post, question, parts) and text.strip() in post["Body"]
+            ]
+            expected.sort(key=by, reverse=True)
+            found = store.hits(parse(text + " ".join(parts)), sort)
+            ids = [post_id for _, post_id, _ in found.hits]
+            assert ids == [post["Id"] for post in expected], parts
+            assert (found.total, found.is_cut) == (len(ids), False)
+    rows = store.summaries(found.hits[20:40])
+    assert [row["Id"] for row in rows] == [post["Id"] for post in expected[20:40]]
+
+
+def test_invalid_filters_are_reported() -> None:
+    for part in ("score:5?", "-answers:x", "views:..", "created:20", "user:Ada", "is:what"):
+        query = parse(f"word {part}")
+        assert query.problems == [f"{part} was not understood"]
+        assert query.plain == ["word"]
+
+
+KEYS: dict[str, Any] = {
+    "newest": lambda q: -q["Id"],
+    "oldest": lambda q: q["Id"],
+    "score": lambda q: (-q["Score"], -q["Id"]),
+    "active": lambda q: ([-ord(c) for c in q["LastActivityDate"]], -q["Id"]),
+}
+
+
+@pytest.mark.parametrize("sort", LIST_SORTS)
+def test_lists(sort: str, tmp_path: Path) -> None:
+    so2docs.to_sqlite(site(), tmp_path / "q.db", search="none")
+    with asked(tmp_path / "q.db") as client:
+        for filters in ("", "tag=odd", "tag=rare", "tag=nosuch", "tag=even+rare", "tag=rare+odd",
+                        "year=2013", "unanswered=1", "tag=odd&unanswered=1"):  # fmt: skip
+            given = dict(part.split("=") for part in filters.split("&") if part)
+            expected = [
+                q["Id"]
+                for q in sorted(site(), key=KEYS[sort])
+                if {*given.get("tag", "").split("+")} - {""} <= {*q["Tags"]}
+                and q["CreationDate"].startswith(given.get("year", ""))
+                and not ("unanswered" in given and q["Answers"])
+            ]
+            for page in (1, 2):
+                last = 20 * page
+                actual = client.get(f"/questions.json?sort={sort}&{filters}&page={page}").json()
+                ids = [row["Id"] for row in actual["questions"]]
+                assert ids == expected[last - 20 : last], filters
+                assert actual["count"] == len(expected)
+                assert actual["more"] is (len(expected) > last)
+
+
+@pytest.mark.parametrize("field", [None, "Site"])
+def test_lists_and_filters_read_no_rows_of_posts(field: str | None, tmp_path: Path) -> None:
+    """Reading 250,000 bodies takes seconds, reading an index milliseconds."""
+    documents = [question | {"Site": "x"} for question in site(30)]
+    with opened(tmp_path / "q.db", documents, site_field=field) as store:
+        for text in (
+            "is:question",
+            "score:99",
+            "answers:3",
+            "[odd]",
+            "[odd] score:3 is:unanswered",
+        ):
+            for sort in ("newest", "oldest", "score"):
+                for line in _plan_of(store, parse(text), sort):
+                    assert "COVERING INDEX" in line or "Tag=?" in line, line
+
+
+def _plan_of(store: Store, query: Query, sort: str) -> list[str]:
+    """Return how SQLite reads the tables for a search."""
+    statements: list[str] = []
+    with store._connection() as connection:
+        connection.set_trace_callback(statements.append)
+    store.hits(query, sort)
+    with store._connection() as connection:
+        connection.set_trace_callback(None)
+        [sql] = statements
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()]
+    return [line for line in plan if line.startswith(("SCAN", "SEARCH"))]
+
+
+def test_more_results_than_can_be_shown_are_counted(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("so2docs.extensions.serve.store.MOST_RESULTS", 100)
+    found = store.hits(parse("is:question -score:1000"), "newest")
+    assert (len(found.hits), found.total) == (100, 300)
+
+
+def test_tags_in_any_case(tmp_path: Path) -> None:
+    so2docs.to_sqlite(site(), tmp_path / "q.db")
+    with asked(tmp_path / "q.db") as client:
+        page = client.get("/questions?tag=RARE").text
+        assert "6 questions" in page
+        for path in ("?tag=RARE%20even", "?tag=even+rare", "/tagged/even+rare"):
+            page = client.get(f"/questions{path}").text
+            assert "6 questions" in page
+            assert '<a class="tag" href="/questions?tag=even">' in page
+        tags = client.get("/tags.json?like=RA").json()
+        assert tags["tags"] == [{"Name": "rare", "Questions": 6}]
+
+
+def test_all_sites_at_once(tmp_path: Path) -> None:
+    names = ("apples.stackexchange.com", "pears.stackexchange.com")
+    for number, name in enumerate(names):
+        documents = [{"Id": n, "Title": f"fruit {n}", "Score": n * 2 + number, "Tags": ["t"],
+                 "CreationDate": f"20{10 + n}-0{1 + number}-01T00:00:00.000", "Answers": []}
+                for n in range(1, 40)]  # fmt: skip
+        so2docs.to_sqlite(documents, tmp_path / f"{name}.db", site=name)
+    with asked(*(tmp_path / f"{name}.db" for name in names)) as client:
+        for query in ("fruit", "[t]"):
+            for sort in ("score", "newest"):
+                actual: list[Any] = []
+                for page in (1, 2, 3, 4, 5):
+                    parameters = {"q": query, "sort": sort, "page": page}
+                    answer = client.get("/search.json", params=parameters).json()
+                    assert answer["count"] == 78
+                    actual += [(post["Site"], post["Id"]) for post in answer["posts"]]
+                expected = [(names[n % 2], n // 2) for n in range(79, 1, -1)]
+                assert actual == expected
+        answer = client.get("/search.json?q=fruit").json()
+        assert {post["Site"] for post in answer["posts"][:2]} == set(names)
+        page = client.get("/search?q=fruit").text
+        assert '<h3><a href="/pears.stackexchange.com/questions/' in page
+        assert '<input id="search"' in client.get("/").text
+
+
+def test_people(tmp_path: Path) -> None:
+    names = {1: "Ann", 2: "Bob <b>", 3: "ann-marie"}
+    users = {n: {"Id": n, "DisplayName": name, "Reputation": n * 1000} for n, name in names.items()}
+    documents = site(30)
+    for question in documents:
+        for post in (question, *question["Answers"]):
+            if post["OwnerUserId"] in users:
+                post["Owner"] = users[post["OwnerUserId"]]
+    comment = {"Id": 1, "PostId": 10, "Text": "x", "UserId": 99, "User": {"Id": 99}}
+    documents[0]["Comments"] = [comment]
+    so2docs.to_sqlite(documents, tmp_path / "q.db", site="x.stackexchange.com")
+    with asked(tmp_path / "q.db") as client:
+        people = client.get("/users.json").json()
+        assert [user["Id"] for user in people["users"]] == [3, 2, 1]
+        people = client.get("/users.json?sort=name&like=ANN").json()
+        assert [user["DisplayName"] for user in people["users"]] == ["Ann", "ann-marie"]
+        profile = client.get("/users/2.json").json()
+        assert profile["user"]["Questions"] == sum(q["OwnerUserId"] == 2 for q in documents)
+        owned = [a for q in documents for a in q["Answers"] if a["OwnerUserId"] == 2]
+        assert profile["user"]["Answers"] == len(owned)
+        best = sorted(owned, key=lambda a: (-a["Score"], -a["Id"]))[:10]
+        assert [post["Id"] for post in profile["answers"]] == [post["Id"] for post in best]
+        newest = client.get("/users/2.json?sort=newest").json()["answers"]
+        assert [p["Id"] for p in newest] == sorted((a["Id"] for a in owned), reverse=True)[:10]
+        page = client.get("/users/2").text
+        assert "Bob &lt;b&gt;" in page
+        assert "https://x.stackexchange.com/users/2" in page
+        # A user who is named by posts but missing from the dump.
+        assert "user 5" in client.get("/users/5").text
+        assert "?sort=newest" in client.get("/users/5").text
+        assert "?sort=newest" not in client.get("/users/99").text  # There is nothing to sort.
+        assert client.get("/users/424242").status_code == 404
+        assert '<a class="person" href="/users/2"><bdi>Bob &lt;b&gt;</bdi></a>' in (
+            client.get("/questions").text
+        )
+
+
+def test_the_list_of_users_is_empty_without_users(tmp_path: Path) -> None:
+    so2docs.to_sqlite(site(10), tmp_path / "q.db")
+    with asked(tmp_path / "q.db") as client:
+        assert "--nest users" in client.get("/users").text
+        assert 'href="/users"' not in client.get("/").text
+        assert client.get("/users/1").status_code == 200
+
+
+def test_answers_come_in_pages_and_orders(tmp_path: Path) -> None:
+    answers = [
+        {"Id": n, "Score": n * 37 % 101, "Body": f"<p>number {n}</p>"} for n in range(2, 122)
+    ]
+    question = {"Id": 1, "Title": "Many", "AcceptedAnswerId": 60, "Answers": answers}
+    so2docs.to_sqlite([question], tmp_path / "q.db")
+    best = sorted(answers, key=lambda a: (a["Id"] != 60, -int(str(a["Score"])), a["Id"]))
+    orders = {
+        "votes": [answer["Id"] for answer in best],
+        "oldest": list(range(2, 122)),
+        "newest": list(range(121, 1, -1)),
+    }
+    with asked(tmp_path / "q.db") as client:
+        for sort, expected in orders.items():
+            ids: list[int] = []
+            for page in (1, 2, 3):
+                text = client.get(f"/questions/1?sort={sort}&page={page}").text
+                assert f'120 answers <span class="when">page {page} of 3' in text
+                actual = [part.split('"')[0] for part in text.split('id="answer-')[1:]]
+                ids += map(int, actual)
+            assert ids == expected
+        for number, answer_id in list(enumerate(orders["votes"]))[::7]:
+            to = client.get(f"/a/{answer_id}").headers["location"]
+            page = number // 50 + 1
+            assert to == f"/questions/1{f'?page={page}' if page > 1 else ''}#answer-{answer_id}"
+        assert len(client.get("/questions/1.json").json()["Answers"]) == 120
+
+
+def test_states_and_links(tmp_path: Path) -> None:
+    def link(number: int, post_id: int, to: int, kind: str) -> dict[str, Any]:
+        return {"Id": number, "PostId": post_id, "RelatedPostId": to, "LinkType": kind,
+                "LinkTypeId": {"linked": 1, "duplicate": 3}.get(kind, 9)}  # fmt: skip
+
+    documents: list[dict[str, Any]] = [
+        {"Id": n, "Title": f"Title {n}", "Links": [], "Votes": {}, "Answers": []}
+        for n in range(1, 5)
+    ]
+    documents[0] |= {"ClosedDate": "2020-02-02T00:00:00.000", "CommunityOwnedDate": "2020-01-01"}
+    documents[0]["Links"] = [
+        link(1, 1, 2, "duplicate"),
+        link(2, 1, 3, "another type"),
+        link(3, 1, 99, "linked"),
+        link(5, 1, 2, "linked"),
+    ]
+    documents[0]["Votes"] = {"BountyStart": 2}
+    documents[3]["Links"] = [link(4, 4, 1, "linked")]
+    so2docs.to_sqlite(documents, tmp_path / "q.db")
+    with asked(tmp_path / "q.db") as client:
+        page = client.get("/questions/1").text
+        closed = 'Closed</span> <span class="day">2020-02-02</span>, a duplicate of '
+        assert f'{closed}<a href="/questions/2"><bdi>Title 2</bdi></a>' in page
+        assert page.index('id="answers"') < page.index('id="links"')
+        links = page.split('id="links"')[1].split("</aside>")[0]
+        assert '<a href="/questions/3"><bdi>Title 3</bdi></a>' in links
+        assert '<a href="/questions/4"><bdi>Title 4</bdi></a>' in links
+        assert "links here" in links
+        assert '"/questions/2"' not in links
+        assert "/questions/99" not in page
+        assert "community wiki" in page
+        assert "2 bounties" in page
+        assert "duplicate of this" in client.get("/questions/2").text
+        assert '<span class="closed">closed</span>' in client.get("/questions").text
+
+
+def test_all_lookups_of_a_search_share_a_deadline(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = Archive({"x": store})
+    ticks = count()
+    # Each look at the clock takes half a second.
+    clock = SimpleNamespace(thread_time=lambda: next(ticks) / 2)
+    monkeypatch.setattr("so2docs.extensions.serve.store.time", clock)
+    assert "results" in archive.search("[rare]", sort="score")
+    with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+        archive.search(" ".join(f"unheard{n}" for n in range(20)))
+
+
+def test_words_inside_phrases_count(store: Store) -> None:
+    """Each takes the time and the memory of a word."""
+    phrases = [f'"{"a " * n}"' for n in range(1, 20)]
+    for text in (" ".join(phrases), " ".join(f"-{phrase}" for phrase in phrases)):
+        query = parse(f"word1 {text}")
+        assert query.match(['"word1"'], "AND").count("a ") <= 32
+        [problem] = query.problems
+        assert "first 32 words" in problem
+        assert not store.hits(query, "newest").is_cut
+
+
+def test_each_question_is_found_once_by_any_of_the_words(tmp_path: Path) -> None:
+    """Sorted by relevance: more of the words and titles first. In other orders: all words."""
+    answers = [{"Id": n, "ParentId": 4, "Score": n, "Body": "<p>oolong tea</p>"} for n in (5, 6)]
+    documents: list[dict[str, Any]] = [
+        {"Id": 1, "Title": "Pots", "Body": "<p>which</p>"},
+        {"Id": 2, "Title": "x", "Body": "<p>tea and a pot</p>"},
+        {"Id": 3, "Title": "y", "Body": "<p>glass</p>"},
+        {"Id": 4, "Title": "Oolong tea", "Body": "<p>which pot</p>", "Answers": answers},
+    ]
+    with opened(tmp_path / "q.db", documents) as store:
+        found = {
+            sort: [hit[1] for hit in store.hits(parse("teas and pots"), sort).hits]
+            for sort in SEARCH_SORTS
+        }
+        oolong = [hit[1] for hit in store.hits(parse("the oolong"), "score").hits]
+        titles = [hit[1] for hit in store.hits(parse("title:tea body:pot"), "score").hits]
+    assert found["relevance"][0] == 4
+    assert sorted(found["relevance"]) == [1, 2, 4]
+    assert found["newest"] == [4, 2]
+    assert oolong == [6, 5, 4]
+    assert titles == [4]
+
+
+def test_about(tmp_path: Path) -> None:
+    output = tmp_path / "x.stackexchange.com.jsonl"
+    output.write_text('{"Id":1,"CreationDate":"2019-01-02T00:00:00.000","Answers":[]}\n')
+    so2docs.to_sqlite(output, tmp_path / "q.db", search="titles")
+    with asked(tmp_path / "q.db") as client:
+        page = client.get("/about").text
+        about = client.get("/about.json").json()
+    assert "x.stackexchange.com.jsonl" in page
+    assert '2019-01-02</span> to <span class="day">2019-01-02<' in page
+    assert "badges, descriptions of tags, profiles of users; posts deleted on the site" in page
+    assert "titles and tags" in page
+    assert "CC BY-SA 2.5 for content created before." in page
+    assert about["missing"][:4] == ["comments", "links between questions", "votes", "users"]
+    assert about["sources"][0]["bytes"] == output.stat().st_size
+
+
+def test_words_of_other_languages_in_any_form(tmp_path: Path) -> None:
+    forms = {"es": ("fermentado", "fermentando"), "ru": ("бутылка", "бутылки")}
+    for language, (text, word) in forms.items():
+        documents = [{"Id": 1, "Body": f"<p>{text}</p>"}, {"Id": 2, "Body": "x"}]
+        host = f"{language}.stackoverflow.com"
+        with opened(tmp_path / f"{language}.db", documents, site=host) as store:
+            hits = store.hits(parse(word), "relevance").hits
+            [row] = store.summaries(hits, [word])
+        assert (row["Id"], row["Snippet"]) == (1, f"\x02{text}\x03")

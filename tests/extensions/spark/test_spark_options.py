@@ -1,0 +1,112 @@
+"""Every option of the plain command has the same effect on Spark."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.dumps import strays_of
+from support.formats_read_back import READERS
+from support.formats_read_back import unpacked as of_format
+from support.places import SAMPLES
+from support.spark_runs import (
+    assert_same_as_plain,
+    noisy_dump,
+    present,
+    reports,
+)
+
+import so2docs
+from so2docs.extensions import spark as on_spark
+from so2docs.extensions.spark import api
+from so2docs.options.output_form import output_suffix
+
+FORMS = [("parquet", None), ("jsonl", "zstd")]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("name", "compression"), FORMS)
+def test_every_part_file_is_whole(
+    session: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    compression: Any,
+) -> None:
+    dump = noisy_dump(tmp_path / "wide" / "Posts.xml", range(50_000, 800_000, 9_001))
+    monkeypatch.setattr(api, "PART_BYTES", "250kB")
+    strays = '<row Id="3" PostTypeId="2" ParentId="5" /><row PostTypeId="1" /></posts>'
+    dump.write_text(dump.read_text().replace("</posts>", strays))
+    report = on_spark.convert(
+        session, dump, tmp_path / "out", format=name, compression=compression, level=9
+    )
+    form = {"format": name, "compression": compression}
+    plain = tmp_path / f"plain{output_suffix(form)}"
+    so2docs.convert(dump, plain, jobs=1, level=9, **form)
+    read = READERS[name][1]
+    files = sorted((tmp_path / "out" / "wide").glob("part-*"))
+    assert len(files) == reports(report)["wide"].files > 3
+    assert [document for file in files for document in read(file)] == read(plain)
+    assert reports(report)["wide"].output_bytes == sum(file.stat().st_size for file in files)
+    assert {path.name.partition(".")[2] for path in files} == {plain.name.partition(".")[2]}
+    side_files = sorted((tmp_path / "out" / "wide").glob(".strays-*"))
+    of_plain = strays_of(plain)
+    assert b"".join(map(of_format, side_files)) == of_format(of_plain)
+    compression_end = of_plain.name.partition(".strays")[2]
+    assert [path.name for path in side_files] == [f".strays-00000{compression_end}"]
+
+
+@pytest.mark.spark
+def test_options_are_checked_before_anything_is_read(session: Any, tmp_path: Path) -> None:
+    for options, message in (
+        ({"level": 12}, "level is 12"),
+        ({"format": "parquet", "compression": "gzip"}, "format='parquet' has a compression"),
+        ({"fields": "Tilte"}, "did you mean Title"),
+    ):
+        with pytest.raises(so2docs.OptionError, match=message):
+            on_spark.convert(session, "nothing.xml", tmp_path, **options)
+    with pytest.raises(TypeError, match="'splitt'"):
+        on_spark.convert(session, "nothing.xml", tmp_path, splitt=3)
+
+
+@pytest.mark.spark
+def test_documents_take_the_same_options(session: Any, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"fields": "Id,Title,Answers.Score", "min_score": 1}
+    frame = on_spark.documents(session, SAMPLES / "posts.xml", typed=True, **options)
+    assert frame.columns == ["Id", "Title", "Site", "Other", "Answers"]
+    plain = list(so2docs.documents(SAMPLES / "posts.xml", **options))
+    rows = [row.asDict(recursive=True) for row in frame.orderBy("Id").collect()]
+    assert plain
+    for row in rows:
+        row["Answers"] = [present(answer) for answer in row["Answers"]]
+    assert [present(row) for row in rows] == [one | {"Site": "samples"} for one in plain]
+    no_answers = on_spark.documents(
+        session, SAMPLES / "posts.xml", typed=True, drop_fields="Body,Answers"
+    )
+    assert not {"Body", "Answers"} & set(no_answers.columns)
+    bodies = on_spark.documents(session, SAMPLES / "posts.xml", body="text").collect()
+    assert [json.loads(row.Document) for row in sorted(bodies, key=lambda row: row.Id)] == list(
+        so2docs.documents(SAMPLES / "posts.xml", body="text")
+    )
+
+
+@pytest.mark.spark
+def test_records_of_a_recipe_and_attribution(session: Any, dumps: Path, tmp_path: Path) -> None:
+    dump = dumps / "archives" / "eosio.meta.stackexchange.com.7z"
+    for options in ({"recipe": "qa"}, {"attribution": True}):
+        name = "-".join(options)
+        on_spark.convert(session, dump, tmp_path / name, **options)
+        folder = tmp_path / name / dump.name.removesuffix(".7z")
+        assert_same_as_plain(dump, folder, tmp_path / f"plain-{name}", **options)
+        frame = on_spark.documents(session, dump, **options)
+        records = [json.loads(row.Document) for row in frame.collect()]
+        assert records == list(so2docs.documents(dump, **options))
+    with pytest.raises(so2docs.OptionError, match="no typed columns"):
+        on_spark.documents(session, dump, recipe="qa", typed=True)
+
+
+@pytest.mark.spark
+def test_nested_tables(session: Any, tmp_path: Path) -> None:
+    site, out = SAMPLES / "site", tmp_path / "out"
+    [result] = on_spark.convert(session, site, out, nest="all", chunk_bytes=700)
+    assert_same_as_plain(site, out / "site", tmp_path / "plain", result.result, nest="all")

@@ -1,0 +1,529 @@
+"""`tables`: typed files in every format have every row and value of a dump."""
+
+import gzip
+import hashlib
+import os
+import pickle
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, get_args
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+from isal import isal_zlib
+from make_dump import make_dump
+from support.command import COMMAND, run, run_python
+from support.dumps import question, row, some_rows, write_dump
+from support.flat_oracle import read_back, rows_of, summary, tables_in
+from support.packed import BZIP2, Counting, seven_zip, with_noise
+from support.places import CHECKOUT, LONG, real_dumps
+from support.table_sites import SITE
+
+import so2docs
+from so2docs.dump import storage
+from so2docs.dump.dump import Dump
+from so2docs.errors import STARTS_OVER
+from so2docs.extensions.tables import tables as flat_tables
+from so2docs.options.choices import Core, TableFormat
+from so2docs.output.part_files import LOCK, part_path, side_file
+from so2docs.output.product import ExistingOutputError
+from so2docs.scan import table as scan_table
+from so2docs.scan.chunk import ChunkResult, ChunkTask, read_chunk
+from so2docs.schema import DUMP
+
+FORMATS = [form for form in get_args(TableFormat) if form != "arrow"]
+START = '<?xml version="1.0" encoding="utf-8"?>\n'
+
+
+def write_table(folder: Path, name: str, *rows: str) -> None:
+    table = DUMP[name]
+    body = "".join(f"  <row {one} />\n" for one in rows)
+    (folder / table.file).write_text(f"{START}<{table.root}>\n{body}</{table.root}>", "utf-8")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """All eight tables, with values that are hard for some formats."""
+    folder = tmp_path / "tea.stackexchange.com"
+    shutil.copytree(SITE, folder, ignore=shutil.ignore_patterns("questions*"))
+    write_table(
+        folder,
+        "history",
+        'Id="1" PostHistoryTypeId="2" PostId="1" RevisionGUID="a-b" UserId="-1"'
+        ' CreationDate="2019-02-28T23:59:59.9" Comment="" Text="a,&quot;b&quot;&#xA;&#xD;c \\ \'"',
+        'Id="2" PostHistoryTypeId="2" PostId="1" CreationDate="2020-02-29T00:00:00" New="&lt;é"',
+    )
+    write_table(
+        folder,
+        "tags",
+        'Id="1" TagName="tea" Count="3000000000" IsRequired="True" IsModeratorOnly="False"',
+        'Id="2" TagName="" Count="many" IsRequired="yes"',
+    )
+    write_table(folder, "badges")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.endswith((".record", ".duckdb"))
+    }
+
+
+@pytest.mark.parametrize(
+    ("form", "core"), [*((form, "auto") for form in FORMATS), ("parquet", "python")]
+)
+def test_every_value_in_every_format(
+    form: TableFormat, core: Core, site: Path, tmp_path: Path
+) -> None:
+    report = so2docs.tables(site, tmp_path / "out", format=form, core=core)
+    assert set(report) == set(DUMP)
+    for table in DUMP.values():
+        expected = rows_of(site / table.file, table)
+        assert read_back(tmp_path / "out", table, form) == expected
+        assert report[table.name].written == len(expected)
+        assert report[table.name].unaccounted == 0
+    assert report["tags"].misfits == 1
+
+
+def test_columns_missing_from_all_rows(site: Path, tmp_path: Path) -> None:
+    so2docs.tables(site, tmp_path / "out", only="badges")
+    table = pq.read_table(tmp_path / "out" / "Badges.parquet")
+    assert table.num_rows == 0
+    assert table.column_names == [*DUMP["badges"].attributes, "Other"]
+    assert str(table.schema.field("Date").type) == "timestamp[ms, tz=UTC]"
+    assert str(table.schema.field("TagBased").type) == "bool"
+
+
+@pytest.fixture
+def in_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_tables, "LARGE_CHUNK_BYTES", 4096)
+
+
+@pytest.mark.parametrize(
+    ("form", "most_jobs"),
+    [
+        ("parquet", 1),  # Workers are slow to start.
+        *(pytest.param(form, 2, marks=pytest.mark.long) for form in ("parquet", "csv", "sqlite")),
+    ],
+)
+@pytest.mark.usefixtures("in_small_chunks")
+def test_same_bytes_for_any_jobs_core_and_source(
+    form: TableFormat, most_jobs: int, site: Path, tmp_path: Path
+) -> None:
+    write_dump(site / "Posts.xml", *some_rows(100, body_bytes=300))
+    tables = [site / table.file for table in DUMP.values()]
+    archive = seven_zip(tmp_path / "tea.stackexchange.com.7z", tables)
+    outputs = []
+    ways: list[tuple[Path, int, Core]] = [
+        (site, 1, "auto"),
+        (site, 1, "python"),
+        (archive, most_jobs, "auto"),
+    ]
+    for number, (source, jobs, core) in enumerate(ways):
+        folder = tmp_path / str(number)
+        so2docs.tables(source, folder, format=form, jobs=jobs, core=core)
+        outputs.append(contents(folder))
+    # A database has its tables in reading order, which depends on the archive.
+    comparable = outputs[:-1] if form == "sqlite" else outputs
+    assert all(one == outputs[0] for one in comparable)
+    if form == "parquet":
+        assert pq.ParquetFile(tmp_path / "0" / "Posts.parquet").metadata.num_row_groups > 3
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("in_small_chunks")
+def test_rows_are_in_the_order_of_the_dump(site: Path, tmp_path: Path) -> None:
+    write_dump(site / "Posts.xml", *some_rows(200, body_bytes=300))
+    so2docs.tables(site, tmp_path / "out", only="posts", jobs=2)
+    table = DUMP["posts"]
+    assert read_back(tmp_path / "out", table, "parquet") == rows_of(site / "Posts.xml", table)
+
+
+def test_strays_and_filters_are_counted(tmp_path: Path) -> None:
+    dump = write_dump(
+        tmp_path / "Posts.xml",
+        question(1, CreationDate="2019-01-01T00:00:00.000", Tags="|tea|milk|"),
+        question(2, CreationDate="2020-01-01T00:00:00.000", Tags="|tea|"),
+        question(3, Tags="|tea|"),
+        row(PostTypeId=1),
+        row(Id="x"),
+        b'  <row Id="5" PostTypeId="1" Body="a < b" />\n',
+    )
+    report = so2docs.tables(dump, tmp_path / "out", until="2020", tags="milk,coffee", errors="skip")
+    posts = report["posts"]
+    assert (posts.rows, posts.written, posts.filtered) == (6, 1, 2)
+    assert posts.strays == {"post_missing_id": 1, "post_invalid_id": 1, "malformed_post": 1}
+    assert posts.unaccounted == 0
+    assert not any((tmp_path / "out").glob("ids*"))
+    lines = gzip.decompress((tmp_path / "out" / ".Posts.parquet.strays.gz").read_bytes())
+    assert lines.count(b"\n") == 3
+    assert [r["Id"] for r in read_back(tmp_path / "out", DUMP["posts"], "parquet")] == [1]
+    both = so2docs.tables(dump, tmp_path / "b", tags="tea,milk", all_tags=True, errors="skip")
+    assert (both["posts"].written, both["posts"].filtered) == (1, 2)
+
+
+def test_strays_of_a_chunk_are_in_a_file(
+    tmp_path: Path, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Strays are neither sent between processes nor collected in memory."""
+    sizes = []
+
+    def read_and_measure(task: ChunkTask) -> ChunkResult:
+        result = read_chunk(task)
+        sizes.append(len(pickle.dumps(result)))
+        return result
+
+    monkeypatch.setattr(scan_table, "read_chunk", read_and_measure)
+    texts = [f"{n} {'tea ' * 300}" for n in range(2500)]
+    write_table(tmp_path, "comments", *(f'PostId="1" Text="{text}"' for text in texts))
+    report = so2docs.tables(tmp_path, tmp_path / "out", core=core, jobs=1)
+    assert report["comments"].strays == {"comment_missing_id": len(texts)}
+    with gzip.open(tmp_path / "out" / ".Comments.parquet.strays.gz") as lines:
+        assert [orjson.loads(line)["row"]["Text"] for line in lines] == texts
+    assert max(sizes) < 50_000
+
+
+def test_duckdb_splits_a_table_as_in_the_docs(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    page = (CHECKOUT / "docs" / "flat-tables.md").read_text("utf-8")
+    [sql] = re.findall(r"`(COPY .*PARTITION_BY.*)`", page)
+    so2docs.tables(site, tmp_path, only="posts")
+    monkeypatch.chdir(tmp_path)
+    duckdb.sql(sql)
+    assert list(Path("posts").glob("year=*/*.parquet"))
+    [(rows,)] = duckdb.sql("SELECT count(*) FROM 'posts/*/*.parquet'").fetchall()
+    assert rows == pq.read_metadata("Posts.parquet").num_rows
+
+
+def test_keeps_current_tables(site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    so2docs.tables(site, out, only="posts,votes")
+    before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
+    report = so2docs.tables(site, out, only="posts,votes,tags")
+    assert {name for name, table in report.items() if table.is_new} == {"tags"}
+    assert report["posts"].rows == len(rows_of(site / "Posts.xml", DUMP["posts"]))
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_refuses_tables_of_another_dump_or_option(site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    so2docs.tables(site, out, only="posts,votes")
+    with pytest.raises(so2docs.OutputExistsError, match=r"other options \(since\)"):
+        so2docs.tables(site, out, only="posts,votes", since="2019")
+    write_dump(site / "Posts.xml", question(1, CreationDate="2031-01-01T00:00:00.000"))
+    with pytest.raises(so2docs.OutputExistsError, match="another input"):
+        so2docs.tables(site, out, only="posts,votes")
+    report = so2docs.tables(site, out, only="posts,votes", update=True)
+    assert report["posts"].is_new
+    assert not report["votes"].is_new
+    assert pq.read_table(out / "Posts.parquet").column("Id").to_pylist() == [1]
+
+
+def test_a_file_of_unknown_origin_is_not_overwritten(site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "Posts.parquet").write_bytes(b"mine")
+    with pytest.raises(ExistingOutputError, match=r"Posts\.parquet: .* no record") as refused:
+        so2docs.tables(site, out)
+    assert refused.value.state == "unknown"
+    assert (out / "Posts.parquet").read_bytes() == b"mine"
+    assert so2docs.tables(site, out, force=True)["posts"].is_new
+
+
+def test_a_changed_file_is_written_again(site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    so2docs.tables(site, out, only="posts")
+    whole = (out / "Posts.parquet").read_bytes()
+    for changed in (whole[:100], whole.replace(b"P", b"Q", 1)):
+        (out / "Posts.parquet").write_bytes(changed)
+        with pytest.raises(ExistingOutputError, match="is not the file") as refused:
+            so2docs.tables(site, out, only="posts")
+        assert refused.value.state == "unknown"
+    so2docs.tables(site, out, only="posts", update=True)
+    assert (out / "Posts.parquet").read_bytes() == whole
+
+
+def test_a_damaged_record(site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    so2docs.tables(site, out, only="tags")
+    record = out / ".Tags.parquet.record"
+    record.write_bytes(record.read_bytes().replace(b'"counts"', b'"county"', 1))
+    with pytest.raises(ExistingOutputError, match=r"Tags\.parquet: .* no record") as refused:
+        so2docs.tables(site, out, only="tags")
+    assert refused.value.state == "unknown"
+    assert so2docs.tables(site, out, only="tags", update=True)["tags"].is_new
+
+
+def _seal(record: Path, values: object) -> None:
+    data = orjson.dumps(values, option=orjson.OPT_SORT_KEYS)
+    sealed = {"record": orjson.Fragment(data), "crc": isal_zlib.crc32(data)}
+    record.write_bytes(orjson.dumps(sealed))
+
+
+def _forged(values: Any) -> Iterator[Any]:
+    """Yield copies of a value, each with one part missing or of another type."""
+    yield from (None, [1], "text", {"key": []})
+    for key, part in values.items() if isinstance(values, dict) else enumerate(values):
+        for forged in _forged(part) if isinstance(part, dict | list) else (None, [1], "x", 5):
+            copy = deepcopy(values)
+            copy[key] = forged
+            yield copy
+        copy = deepcopy(values)
+        del copy[key]
+        yield copy
+
+
+def test_a_forged_record_is_never_accepted(site: Path, tmp_path: Path) -> None:
+    """A record with a correct checksum may still have other types than so2docs writes."""
+    out = tmp_path / "out"
+    write_table(site, "comments", 'Id="1" PostId="1" Text="a"', 'Id="x" PostId="1"')
+    so2docs.tables(site, out, only="comments")
+    record = out / ".Comments.parquet.record"
+    for forged in _forged(orjson.loads(record.read_bytes())["record"]):
+        _seal(record, forged)
+        with suppress(ExistingOutputError):
+            str(so2docs.tables(site, out, only="comments"))
+
+
+def test_the_record_does_not_depend_on_the_folder(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("a", str(tmp_path / "b")):
+        so2docs.tables(site, folder)
+    a, b = ({p.name: p.read_bytes() for p in (tmp_path / n).glob(".*.record")} for n in "ab")
+    assert a == b != {}
+    assert so2docs.tables(site, "a")["tags"].path == os.path.join("a", "Tags.parquet")
+
+
+def test_parts_of_a_killed_command_are_removed(site: Path, tmp_path: Path) -> None:
+    """A command killed while renaming leaves parts, also of files that did not change."""
+    out = tmp_path / "out"
+    so2docs.tables(site, out, only="posts")
+    before = contents(out)
+    file = next(out.rglob("Posts.parquet"))
+    for path in (part_path(str(file)), side_file(str(out / "Posts.parquet"), LOCK)):
+        Path(path).write_bytes(b"")
+    so2docs.tables(site, out, only="posts")
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize("name", ["tables", "tags"])
+def test_a_dump_changed_during_the_run(
+    name: str, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The advice must not name an option of conversions."""
+
+    def change(dump: Dump, *_: object) -> None:
+        os.utime(dump.file, (1, 1))
+        check(dump)
+
+    check = Dump.check_unchanged
+    monkeypatch.setattr(Dump, "check_unchanged", change)
+    with pytest.raises(so2docs.ChangedDumpError) as caught:
+        list(getattr(so2docs, name)(site, *([tmp_path / "out"] * (name != "tags")), jobs=1))
+    assert "restart" not in str(caught.value)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_damaged_table_leaves_nothing(form: TableFormat, site: Path, tmp_path: Path) -> None:
+    posts = (site / "Posts.xml").read_bytes()
+    (site / "Posts.xml").write_bytes(posts.replace(b'PostTypeId="2"', b'PostTypeId="2', 1))
+    out = tmp_path / "out"
+    with pytest.raises(so2docs.MalformedDumpError, match="row"):
+        so2docs.tables(site, out, only="posts", format=form)
+    assert not out.exists()
+
+
+@pytest.mark.long
+def test_killed_and_run_again(site: Path, tmp_path: Path) -> None:
+    """After a kill at any moment, the same command ends with the files of an undisturbed run."""
+    write_dump(site / "Posts.xml", *some_rows(30_000, body_bytes=500))
+    so2docs.tables(site, tmp_path / "calm")
+    out = tmp_path / "out"
+    command = [*COMMAND, "tables", str(site), str(out), "--jobs", "1", "-q"]
+    for seconds in (0.3, 0.6, 0.9, 1.2):
+        process = subprocess.Popen(command)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL if os.name != "nt" else signal.SIGTERM)
+        process.wait()
+    assert subprocess.run(command, check=False).returncode == 0
+    assert contents(out) == contents(tmp_path / "calm")
+    assert not list(out.rglob("*.part"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no limits of file sizes on Windows")
+@pytest.mark.parametrize("form", ["parquet", "sqlite", "duckdb"])
+def test_a_full_disk(form: str, site: Path, tmp_path: Path) -> None:
+    """In every format, the error is one line, and no files are left."""
+    import resource
+
+    write_dump(site / "Posts.xml", *some_rows(100, body_bytes=1200, dense=True))
+    words = ["tables", str(site), str(tmp_path / "out"), "--format", form, "--jobs", "1", "-q"]
+    words += ["--only", "posts"]
+    most = {"parquet": 100_000, "sqlite": 140_000, "duckdb": 200_000}[form]
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, unlimited[1]))
+    try:
+        limited = run(*words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert limited.returncode == 1
+    assert "cannot be written" in limited.stderr
+    assert limited.stderr.count("\n") == 1
+    assert STARTS_OVER in limited.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_table_file_brings_those_next_to_it(site: Path, tmp_path: Path) -> None:
+    for table in tables_in(site):
+        packed = tmp_path / f"tea.stackexchange.com-{table.stem}.xml.gz"
+        packed.write_bytes(gzip.compress((site / table.file).read_bytes()))
+    votes = tmp_path / "tea.stackexchange.com-Votes.xml.gz"
+    assert set(so2docs.tables(votes, tmp_path / "all")) == set(DUMP)
+    assert set(so2docs.tables(votes, tmp_path / "one", only="votes")) == {"votes"}
+
+
+def test_a_file_of_any_name(site: Path, tmp_path: Path) -> None:
+    """The root element determines the table of a plain file."""
+    other = tmp_path / "some.xml"
+    shutil.copy(site / "Votes.xml", other)
+    assert set(so2docs.tables(other, tmp_path / "out")) == {"votes"}
+    (tmp_path / "other.xml").write_text("<rows></rows>")
+    with pytest.raises(so2docs.DumpError, match="has no table of a Stack Exchange dump"):
+        so2docs.tables(tmp_path / "other.xml", tmp_path / "out")
+
+
+def test_finds_the_same_tables_as_a_conversion(site: Path, tmp_path: Path) -> None:
+    """Next to a plain file of any name, tables are found under their usual names."""
+    (site / "Posts.xml").rename(site / "beer.xml")
+    nested = so2docs.convert(site / "beer.xml", tmp_path / "q.jsonl", nest="comments")
+    flat = so2docs.tables(site / "beer.xml", tmp_path / "out", only="posts,comments")
+    assert flat["comments"].rows == nested.tables["comments"].rows
+    assert flat["posts"].rows == nested.rows
+
+
+def test_the_command(site: Path, tmp_path: Path) -> None:
+    result = run(
+        "tables", site, tmp_path / "out", "--only", "votes,Posts", "--format", "csv", code=0
+    )
+    assert "Votes.csv.gz" in result.stderr
+    assert (tmp_path / "out" / "Posts.csv.gz").exists()
+    again = run("tables", site, tmp_path / "out", "--only", "posts", "--format", "csv")
+    assert "up to date" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--only", "post"), "did you mean posts?"),
+        (("--since", "yesterday"), "must be a date"),
+    ],
+)
+def test_invalid_options(
+    options: tuple[str, ...], message: str, site: Path, tmp_path: Path
+) -> None:
+    result = run("tables", site, tmp_path / "out", *options, code=2)
+    assert message in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["-", "out.parquet", "out.csv.gz", "out.db", "out.duckdb"])
+def test_the_name_of_a_file_is_refused(name: str, site: Path, tmp_path: Path) -> None:
+    result = run("tables", site, name, cwd=tmp_path, code=2)
+    assert name in result.stderr
+    assert not (tmp_path / name).exists()
+    (tmp_path / name).mkdir()
+    if name != "-":
+        assert set(so2docs.tables(site, tmp_path / name, only="votes")) == {"votes"}
+
+
+def test_a_missing_table(site: Path, tmp_path: Path) -> None:
+    (site / "Votes.xml").unlink()
+    with pytest.raises(so2docs.DumpError, match=r"has no Votes\.xml"):
+        so2docs.tables(site, tmp_path / "out", only="posts,votes")
+    assert "votes" not in so2docs.tables(site, tmp_path / "out")
+
+
+@pytest.fixture(scope="module", params=real_dumps())
+def whole_dump(request: pytest.FixtureRequest, unpacked_dumps: Path) -> Path:
+    """All tables of a published dump, unpacked."""
+    source: Path = request.param
+    return unpacked_dumps / (source.stem if source.suffix == ".7z" else source.parent.name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", FORMATS)
+def test_published_dumps(form: TableFormat, whole_dump: Path, core: Core, tmp_path: Path) -> None:
+    """Compare rows, columns, nulls and sums of every table, and every value."""
+    is_whole_site = (whole_dump / "Votes.xml").exists()
+    if not LONG and form != "parquet" and (core == "python" or not is_whole_site):
+        pytest.skip("with SO2DOCS_LONG=1")
+    report = so2docs.tables(whole_dump, tmp_path / "out", format=form)
+    actual = tables_in(whole_dump)
+    assert set(report) == {table.name for table in actual}
+    for table in actual:
+        expected = rows_of(whole_dump / table.file, table)
+        rows = read_back(tmp_path / "out", table, form)
+        assert len(rows) == report[table.name].written == report[table.name].rows
+        assert summary(rows, table) == summary(expected, table)
+        assert rows == expected
+
+
+def test_an_archive_is_decompressed_once(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = sorted(site.glob("*.xml"))
+    archive = seven_zip(tmp_path / "tea.7z", with_noise(tables), BZIP2)
+    monkeypatch.setattr(storage, "open_file", Counting)
+    report = so2docs.tables(archive, tmp_path / "out", jobs=1)
+    assert len(report) == len(DUMP)
+    Counting.assert_read_once(archive)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_memory_of_a_long_table(form: TableFormat, tmp_path: Path) -> None:
+    """Measure the memory of all processes with two jobs and chunks of a fixed size."""
+    make_dump(tmp_path / "Posts.xml", 100_000_000)
+    script = f"""
+import so2docs
+report = so2docs.tables({str(tmp_path)!r}, {str(tmp_path / "out")!r}, format={form!r}, jobs=2)
+print(report["posts"].rows, report.peak_memory_bytes)
+"""
+    result = run_python("-c", script, encoding=None)
+    rows, peak = map(int, result.stdout.split())
+    assert rows > 50_000
+    assert peak < 512 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"<!DOCTYPE html><html><body>404</body></html>", "is a web page"),
+        (b'{"Id":1,"PostTypeId":1,"Answers":[]}\n', "JSON that so2docs wrote"),
+        (gzip.compress(b"<posts></posts>", mtime=0), "has no table of a Stack Exchange dump"),
+    ],
+)
+def test_a_file_other_than_a_table(content: bytes, problem: str, tmp_path: Path) -> None:
+    """The tables next to it belong to another dump."""
+    write_dump(tmp_path / "Posts.xml", question(1))
+    write_dump(tmp_path / "Tags.xml", row(Id=1, TagName="tea", Count=1))
+    dump = tmp_path / "cooking.stackexchange.com.7z"
+    dump.write_bytes(content)
+    with pytest.raises(so2docs.DumpError, match=problem):
+        so2docs.tables(dump, tmp_path / "out")
+    with pytest.raises(so2docs.DumpError, match=problem):
+        next(iter(so2docs.tags(dump)))

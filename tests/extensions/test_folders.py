@@ -1,0 +1,463 @@
+"""Commands on folders of outputs do the same as for one output, for each site."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import COMMAND, run
+from support.dumps import answer, question, write_dump
+from support.interruptions import wait_for
+from support.messages import heard
+
+import so2docs
+from so2docs.errors import RESUMES, STARTS_OVER, OptionError, OutputError
+
+
+def posts(questions: int, score: int = 1) -> list[bytes]:
+    """Make the rows of a site: questions with odd numbers as ids, and an answer to each."""
+    rows = []
+    for number in range(1, 2 * questions, 2):
+        rows.append(question(number, Title=f"Question {number}", Score=score * (number == 3)))
+        rows.append(answer(number + 1, number, Body=f"<p>{number}</p>"))
+    return rows
+
+
+def folder_with(folder: Path, rows: list[bytes]) -> Path:
+    """Make a folder with a dump."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_dump(folder / "Posts.xml", *rows)
+    return folder
+
+
+def quarter(folder: Path, sites: dict[str, list[bytes]], end: str = ".jsonl.gz") -> Path:
+    """Make a folder of outputs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for site, rows in sites.items():
+        dump = folder_with(folder.parent / f"{folder.name}.dumps" / site, rows)
+        so2docs.convert(dump, folder / f"{site}{end}", jobs=1)
+    return folder
+
+
+@pytest.fixture
+def quarters(tmp_path: Path) -> tuple[Path, Path]:
+    """Two folders with four sites: changed, unchanged, removed and added."""
+    old = quarter(tmp_path / "2024-04", {"beer": posts(4), "coffee": posts(3), "gone": posts(2)})
+    new = quarter(
+        tmp_path / "2024-07", {"beer": posts(6, score=9), "coffee": posts(3), "new": posts(5)}
+    )
+    return old, new
+
+
+def states(results: list[so2docs.SiteResult]) -> dict[str, str]:
+    return {result.site: result.state for result in results}
+
+
+def table(text: str) -> dict[str, list[str]]:
+    """Return the lines of a printed table, by site."""
+    lines = text[text.index("site ") :].splitlines()
+    return {line.split()[0]: line.split()[1:] for line in lines}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def outputs(folder: Path) -> list[str]:
+    """Return the names of the files in a folder, except side files."""
+    return sorted(name for name in contents(folder) if not name.startswith("."))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_each_site_is_compared(quarters: tuple[Path, Path], jobs: int, tmp_path: Path) -> None:
+    old, new = quarters
+    changes = tmp_path / "changes"
+    results = so2docs.for_each_site(so2docs.diff, (old, new), changes, jobs=jobs)
+    expected = {"beer": "changed", "coffee": "unchanged", "gone": "gone", "new": "new"}
+    assert states(results) == expected
+    beer, _, removed, added = (result.result for result in results)
+    assert isinstance(beer, so2docs.Summary)
+    assert (beer.questions.added, beer.questions.changed, beer.unchanged) == (2, 1, 3)
+    assert removed is None
+    assert isinstance(added, so2docs.Summary)
+    assert (added.questions.added, added.answers.added, added.old_path) == (5, 5, "")
+    assert outputs(changes) == ["beer.jsonl.gz", "coffee.jsonl.gz", "new.jsonl.gz"]
+    lines = gzip.decompress((changes / "beer.jsonl.gz").read_bytes()).splitlines()
+    alone = list(so2docs.diff(old / "beer.jsonl.gz", new / "beer.jsonl.gz"))
+    assert [json.loads(line) for line in lines[:-1]] == alone
+
+
+@pytest.mark.long
+def test_keeps_current_outputs(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = quarters
+    changes, databases = (tmp_path / name for name in ("changes", "databases"))
+    words: list[list[object]] = [
+        ["diff", old, new, changes],
+        ["sqlite", new, databases],
+    ]
+    for command in words:
+        assert run(*command).returncode == 0
+    before = [contents(folder) for folder in (changes, databases)]
+    for command in words:
+        again = run(*command, code=0)
+        assert again.stderr.splitlines()[-1].startswith(f"{4 - (command[0] == 'sqlite')} sites: ")
+        assert "3 up to date" in again.stderr
+    assert [contents(folder) for folder in (changes, databases)] == before
+    # For another quarter, existing files are kept and named without --update or --force.
+    quarter(new, {"coffee": posts(8)}, ".new.jsonl.gz")
+    os.replace(new / "coffee.new.jsonl.gz", new / "coffee.jsonl.gz")
+    os.replace(new / ".coffee.new.jsonl.gz.index", new / ".coffee.jsonl.gz.index")
+    for command, folder in zip(words, (changes, databases), strict=True):
+        before = [contents(folder)]
+        refused = run(*command, "-q", code=1)
+        assert "coffee" in refused.stderr
+        assert "remake it with --update" in refused.stderr
+        assert [contents(folder)] == before
+        updated = run(*command, "--update", code=0)
+        assert table(updated.stderr)["coffee"][0] in ("changed", "made")
+        assert "2 up to date" in updated.stderr
+    forced = run(*words[0], "--force")
+    assert "up to date" not in forced.stderr
+
+
+@pytest.mark.long
+def test_a_broken_site_does_not_stop_the_others(
+    quarters: tuple[Path, Path], tmp_path: Path
+) -> None:
+    old, new = quarters
+    (new / "beer.jsonl.gz").write_bytes((new / "beer.jsonl.gz").read_bytes()[:200])
+    changes = tmp_path / "changes"
+    result = run("diff", old, new, changes, "--jobs", "2", code=1)
+    assert "beer.jsonl.gz: is damaged" in result.stderr
+    assert [line[0] for line in table(result.stderr).values()] == [
+        *("state", "failed", "unchanged", "gone", "new"),
+        *("5", "sites:"),
+    ]
+    assert result.stderr.splitlines()[-1] == "4 sites: 1 unchanged, 1 gone, 1 new, 1 failed"
+    assert outputs(changes) == ["coffee.jsonl.gz", "new.jsonl.gz"]
+    for command in (["stats", new], ["sqlite", new, tmp_path / "databases"]):
+        result = run(*command, code=1)
+        assert "beer.jsonl.gz: is damaged" in result.stderr
+        counted = table(result.stdout or result.stderr)
+        assert counted["beer"][:2] == ["failed", f"{new / 'beer.jsonl.gz'}:"]
+        assert counted["total"][:2] == ["8", "8"]
+
+
+@pytest.mark.long
+def test_a_site_that_failed_is_not_gone(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = quarters
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "Posts.xml").write_text("<posts>\n<row ")
+    report = tmp_path / "report.json"
+    so2docs.convert_all([tmp_path / "gone"], new, report=report)
+    assert states(so2docs.for_each_site(so2docs.diff, (old, new)))["gone"] == "gone"
+    results = so2docs.for_each_site(so2docs.diff, (old, new), report=report)
+    assert states(results) == {
+        "beer": "changed",
+        "coffee": "unchanged",
+        "gone": "failed",
+        "new": "new",
+    }
+    assert "no output, because the conversion failed: " in str(results[2].error)
+    result = run("diff", old, new, tmp_path / "changes", "--report", report)
+    assert (result.returncode, "Posts.xml: is truncated" in result.stderr) == (1, True)
+    report.write_text("3")
+    result = run("diff", old, new, "--report", report)
+    assert (result.returncode, "is not a report on several" in result.stderr) == (1, True)
+
+
+@pytest.mark.long
+def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
+    _, new = quarters
+    result = run("stats", new)
+    lines = table(result.stdout)
+    rows = [lines[site][1:] for site in ("beer", "coffee", "new")]
+    assert [row[:2] for row in rows] == [["6", "6"], ["3", "3"], ["5", "5"]]
+    totals = [
+        sum(int(number.replace(",", "")) for number in column) for column in zip(*rows, strict=True)
+    ]
+    assert lines["total"] == [f"{total:,}" for total in totals]
+    sizes = [path.stat().st_size for path in new.glob("*.gz")]
+    assert totals[-1] == sum(sizes)
+    sites = json.loads(run("stats", new, "--json").stdout)
+    alone = [so2docs.stats(new / f"{site}.jsonl.gz") for site in ("beer", "coffee", "new")]
+    assert [one["result"] for one in sites] == [one.as_dict() for one in alone]
+    assert [one["state"] for one in sites] == ["counted"] * 3
+    summaries = json.loads(run("diff", *quarters, "--json").stdout)
+    assert [one["state"] for one in summaries] == ["changed", "unchanged", "gone", "new"]
+    assert summaries[0]["result"]["questions"]["added"] == 2
+
+
+@pytest.mark.long
+def test_large_sites_in_turn_are_the_same_as_side_by_side(
+    quarters: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = so2docs.for_each_site(so2docs.stats, quarters[1], jobs=2)
+    largest = max(path.stat().st_size for path in quarters[1].glob("*.gz"))
+    monkeypatch.setattr("so2docs.api.sites._SMALL", 5 * largest)
+    done: list[str] = []
+    in_turn = so2docs.for_each_site(
+        so2docs.stats, quarters[1], jobs=2, when_done=lambda result: done.append(result.site)
+    )
+    assert in_turn == together
+    assert [result.site for result in in_turn] == ["beer", "coffee", "new"]
+    assert done == ["coffee", "new", "beer"]
+
+
+@pytest.mark.parametrize("name", ["inspect", "stats", "verify"])
+def test_interrupted_counts_start_over(
+    name: str, quarters: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object, **keywords: object) -> None:
+        raise KeyboardInterrupt
+
+    each: Any = so2docs.for_each_site
+    monkeypatch.setattr(f"so2docs.extensions.folders.{name}", interrupted)
+    folder = str(quarters[0])
+    with pytest.raises(KeyboardInterrupt) as end:
+        each(interrupted, [folder] if name == "inspect" else folder, jobs=1)
+    assert str(end.value) == STARTS_OVER
+
+
+def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    """Of an output in several formats, the JSON lines are read; Parquet alone is reported."""
+    pytest.importorskip("pyarrow")
+    old, new = quarters
+    quarter(new, {"beer": posts(6), "tea": posts(2)}, ".parquet")
+    (new / "beer.jsonl.gz").unlink()
+    quarter(new, {"beer": posts(6, score=9)}, ".jsonl.zst")
+    for name in ("README.md", "report.json", "notes.txt"):
+        (new / name).write_text("{}")
+    result = run("diff", old, new, tmp_path / "changes", "--jobs", "1", code=1)
+    assert "tea.parquet: is Parquet" in result.stderr
+    assert table(result.stderr)["beer"] == ["changed", "2", "1", "0", "3"]
+    quarter(new, {"beer": posts(6)}, ".jsonl")
+    assert states(so2docs.for_each_site(so2docs.stats, new, jobs=1))["beer"] == "failed"
+    result = run("stats", new, "--jobs", "1")
+    assert "beer.jsonl and beer.jsonl.zst are outputs of the same site" in result.stderr
+
+
+@pytest.mark.long
+def test_dates_in_names(tmp_path: Path) -> None:
+    site = "beer.stackexchange.com"
+    old = quarter(tmp_path / "old", {f"{site}-2024-04": posts(4), "other": posts(2)})
+    new = quarter(tmp_path / "new", {f"2024-07_{site}": posts(5), "others": posts(2)})
+    actual = states(so2docs.for_each_site(so2docs.diff, (old, new), tmp_path / "changes"))
+    assert actual == {site: "changed", "other": "gone", "others": "new"}
+    # The parts of a split output do not count as one output.
+    split = quarter(tmp_path / "split", {f"{site}-2023": posts(2), f"{site}-2024": posts(3)})
+    assert [one.site for one in so2docs.for_each_site(so2docs.stats, split)] == [
+        f"{site}-2023",
+        f"{site}-2024",
+    ]
+
+
+def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    """Compared with an empty folder, all sites are new."""
+    _, new = quarters
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    results = so2docs.for_each_site(so2docs.diff, (empty, new), tmp_path / "changes")
+    assert set(states(results).values()) == {"new"}
+    lines = gzip.decompress((tmp_path / "changes" / "beer.jsonl.gz").read_bytes()).splitlines()
+    documents = [json.loads(line)["document"] for line in lines[:-1]]
+    assert documents == list(so2docs.read(new / "beer.jsonl.gz"))
+
+
+@pytest.mark.long
+def test_for_databases(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    """Other formats of changes need folders for deleted ids."""
+    old, new = quarters
+    ids = tmp_path / "ids"
+    changes = tmp_path / "bulk"
+    so2docs.for_each_site(
+        so2docs.diff, (new, old), changes, format="elasticsearch", elasticsearch_index="qa"
+    )
+    actions = gzip.decompress((changes / "beer.jsonl.gz").read_bytes()).splitlines()
+    assert [json.loads(line) for line in actions if b'"delete"' in line] == [
+        {"delete": {"_index": "qa", "_id": "9"}},
+        {"delete": {"_index": "qa", "_id": "11"}},
+    ]
+    so2docs.for_each_site(so2docs.diff, (new, old), tmp_path / "docs", format="jsonl", deleted=ids)
+    deleted = gzip.decompress((ids / "beer.jsonl.gz").read_bytes())
+    assert deleted == b'{"Id":9}\n{"Id":11}\n'
+    for index, state in (("qa", "up to date"), ("other", "other options")):
+        again = so2docs.for_each_site(
+            so2docs.diff, (new, old), changes, format="elasticsearch", elasticsearch_index=index
+        )
+        expected = dict.fromkeys(("beer", "coffee", "gone"), state) | {"new": "gone"}
+        assert states(again) == expected
+
+
+def test_other_options_fail_their_site_only(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = quarters
+    dump = tmp_path / "2024-07.dumps" / "beer" / "Posts.xml"
+    so2docs.convert(dump, new / "beer.jsonl.gz", min_score=3, force=True)
+    results = so2docs.for_each_site(so2docs.diff, (old, new))
+    assert states(results) == {
+        "beer": "failed",
+        "coffee": "unchanged",
+        "gone": "gone",
+        "new": "new",
+    }
+    assert isinstance(results[0].error, OptionError)
+    assert "(min_score)" in str(results[0].error)
+
+
+@pytest.fixture
+def verified(tmp_path: Path) -> Path:
+    """A folder of outputs with manifests."""
+    folder = tmp_path / "outputs"
+    dumps = [folder_with(tmp_path / site, posts(3)) for site in ("beer", "coffee")]
+    so2docs.convert_all(dumps, folder, card=True)
+    return folder
+
+
+@pytest.mark.long
+def test_verify(verified: Path, tmp_path: Path) -> None:
+    result = run("verify", verified, code=0)
+    assert table(result.stderr)["total"] == ["2"]
+    so2docs.convert(tmp_path / "beer", verified / "tea.jsonl.gz", split="2files", card=True)
+    result = run("verify", verified)
+    assert table(result.stderr)["tea.jsonl.gz"] == ["verified", "2"]
+    # One output is missing, and another has no manifest.
+    shutil.move(verified / "coffee.jsonl.gz", verified / "mocha.jsonl.gz")
+    result = run("verify", verified, code=1)
+    # Each message is printed above the table and in it.
+    assert result.stderr.count("coffee.jsonl.gz: cannot be read") == 2
+    assert result.stderr.count(".mocha.jsonl.gz.manifest: the manifest cannot be read") == 2
+    assert result.stderr.splitlines()[-1] == "4 sites: 2 verified, 2 failed"
+
+
+def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    _, new = quarters
+    database = tmp_path / "all.db"
+    run("sqlite", new, database, "--site-field", "Site", code=0)
+    with sqlite3.connect(database) as connection:
+        rows = connection.execute("SELECT Site, count(*) FROM questions GROUP BY Site").fetchall()
+    connection.close()
+    assert rows == [("beer", 6), ("coffee", 3), ("new", 5)]
+    assert so2docs.to_sqlite(new, tmp_path / "py.db", site_field="Site").rows["questions"] == 14
+
+
+def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    for name, folder in zip(("OLD", "NEW"), quarters, strict=True):
+        folder.rename(tmp_path / name)
+    (tmp_path / "EMPTY").mkdir()
+    folder_with(tmp_path / "DUMP", posts(1))
+    for words, code, message in (
+        (["diff", "OLD", "NEW/beer.jsonl.gz", "x"], 2, "NEW/beer.jsonl.gz: is a file; give a fol"),
+        (["diff", "OLD/beer.jsonl.gz", "NEW", "x"], 2, "OLD/beer.jsonl.gz: is a file"),
+        (["diff", "OLD", "NEW"], 2, "outputs of several sites go to a folder; give its name"),
+        (["diff", "OLD", "NEW", "-"], 2, "go to a folder"),
+        (["diff", "OLD", "NEW", "NEW"], 2, "NEW: is also an input"),
+        (["diff", "OLD", "NEW", "NEW/beer.jsonl.gz"], 2, "is a file; outputs of several sites go"),
+        (["diff", "OLD", "NEW", "x", "--only", "all"], 2, "--only is 'all'"),
+        (["diff", "OLD", "NEW", "x", "--format", "jsonl"], 2, "cannot represent deletions"),
+        (["diff", "OLD", "NEW", "x", "--nest", "votes"], 2, "--nest applies only"),
+        (
+            ["diff", "OLD", "NEW", "x", "--format", "jsonl", "--deleted", "x"],
+            2,
+            "x: is the folder of the changes; give another --deleted",
+        ),
+        (["diff", "OLD", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
+        (["diff", "OLD", "nothing", "x"], 1, "nothing: cannot be read: No such file or directory"),
+        (["diff", "OLD", "DUMP", "x"], 1, "DUMP: is a folder without"),
+        (["stats", "EMPTY"], 1, "EMPTY: is a folder without outputs of convert; it holds nothing"),
+        (["stats", "OLD", "--html", "x.html"], 2, "--html applies to one output; OLD is a folder"),
+        (["verify", "EMPTY"], 1, "EMPTY: is a folder without"),
+        (["sqlite", "OLD"], 2, "OLD: is a folder of outputs; give one folder for their databases"),
+        (["sqlite", "OLD", "x.db"], 2, "OLD: is a folder of outputs"),
+        (
+            ["sqlite", "OLD", "x", "--site", "a.test"],
+            2,
+            "--site applies only to one output; OLD is a folder",
+        ),
+        (["sqlite", "OLD", "x", "--nest", "votes"], 2, "--nest applies only"),
+        (["sqlite", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
+    ):
+        result = run(*words, cwd=tmp_path)
+        assert (result.returncode, result.stdout) == (code, ""), words
+        assert message in result.stderr
+        assert not list(tmp_path.glob("x*/*"))
+
+
+def test_each_function_says_what_it_takes(quarters: tuple[Path, Path]) -> None:
+    each: Any = so2docs.for_each_site
+    with pytest.raises(OptionError, match="not for several sites; give one of: tables, tags, to"):
+        each(so2docs.read, quarters[0])
+    with pytest.raises(OptionError, match="stats writes no files; leave out out"):
+        each(so2docs.stats, quarters[0], "out")
+    with pytest.raises(OptionError, match="go to a folder; give its name"):
+        each(so2docs.tables, quarters)
+
+
+def test_empty_names(quarters: tuple[Path, Path]) -> None:
+    old, new = quarters
+    with pytest.raises(OptionError, match="go to a folder"):
+        so2docs.for_each_site(so2docs.diff, (old, new), "")
+    with pytest.raises(OutputError, match="the name is empty"):
+        so2docs.for_each_site(so2docs.diff, (old, ""))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_stopped(number: int, tmp_path: Path) -> None:
+    """Ctrl-C leaves no partial files, and the same command completes the work."""
+    rows = posts(6000)
+    old = quarter(tmp_path / "old", {"site0": posts(3000)})
+    new = quarter(tmp_path / "new", {"site0": rows})
+    for folder in (old, new):
+        for name in list(contents(folder)):
+            for site in range(1, 8):
+                shutil.copy(folder / name, folder / name.replace("site0", f"site{site}"))
+    changes = tmp_path / "changes"
+    command = [*COMMAND, "diff", str(old), str(new), str(changes), "--jobs", "2"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    wait_for(lambda: process.poll() is not None or list(changes.glob("*.gz")))
+    process.send_signal(number)
+    _, stderr = process.communicate()
+    assert b"Traceback" not in stderr
+    if len(list(changes.glob("*.gz"))) == 8:
+        pytest.skip("all was done before the signal came")
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert stderr.splitlines()[-1].endswith(f"; {RESUMES}".encode())
+        records = {f".{name}.record" for name in outputs(changes)}
+        assert {path.name for path in changes.iterdir() if path.name.startswith(".")} == records
+    results = so2docs.for_each_site(so2docs.diff, (old, new), changes, jobs=2)
+    assert "up to date" in states(results).values()
+    for name in outputs(changes):
+        assert contents(changes)[name] == contents(changes)[outputs(changes)[0]]
+
+
+def test_warnings_are_one_line_for_each_kind_with_quiet(tmp_path: Path) -> None:
+    """Each kind of warning is one line with the number of sites; errors name their site."""
+    dumps = [folder_with(tmp_path / f"site{number}", posts(2)) for number in range(4)]
+    for jobs in ("1", "2"):
+        command = ["convert", *dumps, "--output-dir", tmp_path / jobs, "--jobs", jobs, "--quiet"]
+        result = run(*command, "--nest", "votes,links", "--if-present", "--min-score", "99")
+        parts = [line.partition(", as site0: ") for line in result.stderr.splitlines()]
+        assert [before for before, _, _ in parts] == ["so2docs: 4 sites"] * 3
+        subjects = ("links", "votes", "empty")
+        assert [word for _, _, text in parts for word in subjects if word in text] == [*subjects]
+
+
+def test_messages_name_their_site(quarters: tuple[Path, Path]) -> None:
+    """Log messages name their site, also from a worker."""
+    old, new = quarters
+    for path in old.glob(".*.index"):
+        path.unlink()
+    with heard() as messages:
+        so2docs.for_each_site(so2docs.diff, (old, new), jobs=2)
+    assert [text.split(":")[0] for text in messages] == ["beer", "beer", "coffee", "coffee"]
