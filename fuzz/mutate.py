@@ -28,9 +28,10 @@ import orjson
 import py7zr
 import pytest
 import tqdm
-import zstandard
 
-PRELOADED = (isal.isal_zlib, lxml.etree, orjson, py7zr, tqdm, zstandard)
+from so2docs import zstd
+
+PRELOADED = (isal.isal_zlib, lxml.etree, orjson, py7zr, tqdm, zstd)
 CHECKOUT = Path(__file__).resolve().parents[1]
 SECONDS = 60
 """Maximum CPU seconds for the tests of a change, which may be in an endless loop."""

@@ -53,7 +53,7 @@ ORDER = (
     {"extensions.recipes"},
     {"domain", "schema", "types"},
     {"counts", "processes", "progress", "registry", "report"},
-    {"errors", "escape", "extensions.markdown.formulas", "_version"},
+    {"errors", "escape", "extensions.markdown.formulas", "zstd", "_version"},
 )
 """Folders and top-level modules: each imports only from lines below its own, and
 from its own."""

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import lzma
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-import zstandard
 from isal.igzip_lib import DECOMP_DEFLATE, DECOMP_GZIP, IgzipDecompressor
 
-from so2docs.dump.layers import BLOCK_BYTES, Parts, Read, read_blocks
+from so2docs.dump.layers import BLOCK_BYTES, Parts, Read
 from so2docs.errors import ArchiveError
 from so2docs.extensions.remote.files import RemoteFile
+from so2docs.zstd import ZstdDecompressor
 
 _MOST_DICTIONARY = 1 << 30
 """Maximum memory for an LZMA dictionary; `xz -9` needs 65 MiB."""
@@ -25,7 +24,7 @@ _STEP_BYTES = 256 * 1024
 """Maximum output of a step in bytes; an error within a step loses the output of this step."""
 
 
-Decompressor = IgzipDecompressor | lzma.LZMADecompressor
+Decompressor = IgzipDecompressor | lzma.LZMADecompressor | ZstdDecompressor
 
 
 def decompress_streams(read: Read, new: Callable[[], Decompressor], padding: bytes = b"") -> Parts:
@@ -71,9 +70,7 @@ def decompress_xz(read: Read, threads: int) -> Parts:
 
 def decompress_zstd(read: Read, threads: int) -> Parts:
     """Decompress zstd, including several frames; reject a window above 128 MiB (`--long=28`)."""
-    file: Any = SimpleNamespace(read=read)
-    decompressor = zstandard.ZstdDecompressor()
-    return read_blocks(decompressor.stream_reader(file, read_across_frames=True).read)
+    return decompress_streams(read, ZstdDecompressor)
 
 
 def raw_lzma(

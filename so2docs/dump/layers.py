@@ -118,7 +118,7 @@ def is_damage(error: Exception) -> bool:
     """Whether an error raised by a decompressor means damaged data.
 
     Each library has its own errors, and no list of them is complete: `gzip` and `bz2` raise
-    `OSError`, `EOFError` and `zlib.error`, `lzma` and zstandard have their own errors, and the
+    `OSError`, `EOFError` and `zlib.error`, `lzma` and `zstd` have their own errors, and the
     modules of isal share an error class only in some builds. This function therefore lists the
     errors that do not mean damage.
     """

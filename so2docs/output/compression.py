@@ -15,13 +15,13 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
-import zstandard
 from isal import isal_zlib
 
 from so2docs.counts import group_by_size
 from so2docs.dump.kinds import GZIP, ZSTD
 from so2docs.options.choices import Compression
 from so2docs.output.segments import Journal, Segment
+from so2docs.zstd import CompressionParameter, frame_compressor
 
 SEGMENT_BYTES = 1024 * 1024
 """Approximate size of a segment of the output before compression."""
@@ -56,7 +56,7 @@ def compress(
     if compression == "none":
         return Segment.of(raw, len(raw), crc, first_id, documents)
     if compression == "zstd":
-        frame = zstandard.ZstdCompressor(level=level, write_checksum=True).compress(raw)
+        frame = frame_compressor(level, {CompressionParameter.checksum_flag: 1})(raw)
         return Segment.of(frame, len(raw), crc, first_id, documents)
     return Segment.of(_deflate(raw, level), len(raw), crc, first_id, documents)
 

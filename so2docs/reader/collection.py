@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack, cast
 
 import orjson
-import zstandard
 from isal import isal_zlib
 
 from so2docs.counts import plural
@@ -61,6 +60,7 @@ from so2docs.reader.reading import (
     find_line,
     replaced_error,
 )
+from so2docs.zstd import ZstdError
 
 # Segments of an output without an index.
 
@@ -151,7 +151,7 @@ def _zstd_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
         file.seek(offset)
         try:
             raw = decompress_frame(file.read(sizes[0]), sizes[1])
-        except zstandard.ZstdError:
+        except ZstdError:
             raise _damage_error(name, f"after byte {offset:,}") from None
         yield _Segment(offset, offset + sizes[0], raw)
         offset += sizes[0]

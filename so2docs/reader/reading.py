@@ -10,13 +10,12 @@ import threading
 import zlib
 from collections.abc import Iterator
 from io import BufferedReader, BytesIO
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
 
 import orjson
-import zstandard
 from isal import igzip, isal_zlib
 
+from so2docs.dump.compressed import decompress_zstd
 from so2docs.dump.kinds import PARQUET, SQLITE, detect_kind
 from so2docs.dump.layers import is_damage, read_blocks
 from so2docs.dump.storage import FileIdentity, check_source, identify, unreadable_output
@@ -24,6 +23,7 @@ from so2docs.errors import OutputError
 from so2docs.output.compression import LAST_BLOCK, detect_compression
 from so2docs.output.segments import Segment
 from so2docs.store.disk import read_at
+from so2docs.zstd import ZstdError, decompress, get_frame_info
 
 _HEAD_BYTES = 64 * 1024
 # Also matches a byte order mark, and every other byte of UTF-16.
@@ -51,9 +51,7 @@ def read_start(path: str) -> bytes:
         if compression == "gzip":
             return zlib.decompressobj(31).decompress(head, _HEAD_BYTES)
         if compression == "zstd":
-            frames = zstandard.ZstdDecompressor()
-            with frames.stream_reader(head, read_across_frames=True) as unpacked:
-                return unpacked.read(_HEAD_BYTES)
+            return bytes(next(decompress_zstd(BytesIO(head).read, 1), b"")[:_HEAD_BYTES])
     except Exception as error:
         if not is_damage(error):
             raise
@@ -95,8 +93,6 @@ if TYPE_CHECKING:
 Record = TypeVar("Record")
 
 _START_BYTES = 2
-_END = b"\0the end\0"
-_END_FRAME = zstandard.compress(_END)
 
 MOST_LINE_BYTES = 256 * 1024 * 1024
 """Maximum bytes in a line; this limits how much memory a decompression bomb can use."""
@@ -174,7 +170,7 @@ def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
     compression = detect_compression(start)
     decoder: Any = igzip
     source: Any = decoder.open(file) if compression == "gzip" else file
-    blocks = _zstd_blocks(file) if compression == "zstd" else read_blocks(source.read)
+    blocks = decompress_zstd(file.read, 1) if compression == "zstd" else read_blocks(source.read)
     number = 1
     try:
         for line in _whole_lines(blocks):
@@ -205,21 +201,6 @@ def _whole_lines(blocks: Iterator[Any]) -> Iterator[bytes]:
             buffer = bytearray(block[last:])
     if buffer:
         yield bytes(buffer)
-
-
-def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Decompress all zstd frames of a file; raise `EOFError` if the last one is truncated."""
-    # Append a frame to the file, to detect an incomplete last frame.
-    end = BytesIO(_END_FRAME)
-    reader: Any = SimpleNamespace(read=lambda size: file.read(size) or end.read(size))
-    tail = b""
-    frames = zstandard.ZstdDecompressor().stream_reader(reader, read_across_frames=True)
-    for block in read_blocks(frames.read):
-        tail += block
-        yield tail[: -len(_END)]
-        tail = tail[-len(_END) :]
-    if tail != _END:
-        raise EOFError("a frame is not complete")
 
 
 _NOT_TO_BE_READ = (OSError, MemoryError)
@@ -291,9 +272,9 @@ class SegmentReader:
 
 def decompress_frame(data: bytes, raw_size: int) -> bytes:
     """Decompress a zstd frame; raise `ZstdError` if its content does not have `raw_size` bytes."""
-    if zstandard.frame_content_size(data) != raw_size:
-        raise zstandard.ZstdError("the frame has another size")
-    return zstandard.ZstdDecompressor().decompress(data)
+    if get_frame_info(data).decompressed_size != raw_size:
+        raise ZstdError("the frame has another size")
+    return decompress(data)
 
 
 def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | None:

@@ -19,13 +19,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-import zstandard
 from isal.isal_zlib import crc32
 
 from so2docs.errors import SpillError, flag
 from so2docs.store.disk import AppendedFile, open_files_limit, read_at
+from so2docs.zstd import CompressionParameter, ZstdError, decompress, frame_compressor
 
-_ZSTD = zstandard.ZstdCompressionParameters.from_level(1, hash_log=13, min_match=7)
+_LEVEL = 1
+_ZSTD = {CompressionParameter.hash_log: 13, CompressionParameter.min_match: 7}
 """Level 1 with a hash table that fits in the L1 cache. It compresses real dumps to 0.28 to 0.34 of
 their size and a generated one to 0.35; writing and reading take 3.5 to 3.9 s of CPU time per GB.
 The default table gives 0.27 to 0.33, but takes 0.2 to 0.6 s more. Level -1 takes 0.2 s less, but
@@ -73,7 +74,7 @@ class BlockWriter(AbstractContextManager["BlockWriter"]):
     def __init__(self, path: str, room: int = 0) -> None:
         self.path = path
         self._file = AppendedFile(path)
-        self._compress = zstandard.ZstdCompressor(compression_params=_ZSTD).compress
+        self._compress = frame_compressor(_LEVEL, _ZSTD)
         self._room = room
         self.blocks: list[Block] = []
 
@@ -110,7 +111,6 @@ class BlockReader(AbstractContextManager["BlockReader"]):
     def __init__(self) -> None:
         self._most_files = max(1, min(_MOST_FILES, open_files_limit() // 4))
         self._files: dict[str, int] = {}
-        self._decompress = zstandard.ZstdDecompressor().decompress
 
     def __exit__(self, *exception: object) -> None:
         for file in self._files.values():
@@ -141,8 +141,8 @@ class BlockReader(AbstractContextManager["BlockReader"]):
         if not block.packed:
             return data
         try:
-            return self._decompress(data)
-        except zstandard.ZstdError as error:  # The checksum did not detect the damage.
+            return decompress(data)
+        except ZstdError as error:  # The checksum did not detect the damage.
             raise damage_error(path, block.offset) from error
 
     def bytes_at(self, path: str, offset: int, size: int) -> bytes:

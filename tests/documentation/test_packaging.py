@@ -14,7 +14,11 @@ from support.places import CHECKOUT
 import so2docs
 
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
-RECIPE = (CHECKOUT / "packaging/conda/recipe.yaml").read_text(encoding="utf-8")
+RECIPE = re.sub(
+    r'- if: match\(python, "<(\S+)"\)\n +then: (.*)',
+    r"- \2; python_version < '\1'",  # As in `pyproject.toml`.
+    (CHECKOUT / "packaging/conda/recipe.yaml").read_text(encoding="utf-8"),
+)
 CONDA_NAMES = {"isal": "python-isal"}
 EXTRAS = ("chunks", "http", "mcp", "parquet", "serve")
 

@@ -16,10 +16,10 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-import zstandard
 from support.command import run_python, start
 from support.dumps import dump_of, some_rows
 
+from so2docs import zstd
 from so2docs.dump.bzip2 import decompress_bzip2, find_numbers
 from so2docs.dump.layers import BLOCK_BYTES, PolledFile, ReadAhead, Stream
 from so2docs.dump.source import Source
@@ -32,7 +32,7 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "bz2": bz2.compress,
     "xz": lzma.compress,
-    "zst": zstandard.ZstdCompressor().compress,
+    "zst": zstd.compress,
     "utf-16": lambda data: data.decode("utf-8-sig").replace("utf-8", "utf-16").encode("utf-16"),
 }
 DUMP = dump_of(*some_rows(2_700, body_bytes=2_000, dense=True))

@@ -18,7 +18,6 @@ from typing import Any
 
 import py7zr
 import pytest
-import zstandard
 from support.command import run, run_python
 from support.dumps import left_by, row, strays_of, unpacked
 from support.interruptions import kill_at, stop_at_each_step
@@ -28,6 +27,7 @@ from support.places import LONG
 from support.table_sites import SITE, converted
 
 import so2docs
+from so2docs import zstd
 from so2docs.dump import storage
 from so2docs.dump.kinds import files_with, members_with, table_prefix
 from so2docs.options.choices import Core
@@ -98,9 +98,9 @@ def in_a_7z_each_in_a_7z(folder: Path) -> Path:
 
 
 def compressed(folder: Path) -> Path:
-    packs: list[Pack] = [gzip.compress, bz2.compress, lzma.compress, zstandard.compress, utf_16]
+    packs: list[Pack] = [gzip.compress, bz2.compress, lzma.compress, zstd.compress, utf_16]
     for (name, data), pack in zip(site_files().items(), packs, strict=False):
-        end = {zstandard.compress: ".zst", utf_16: ""}.get(pack, ".gz")
+        end = {zstd.compress: ".zst", utf_16: ""}.get(pack, ".gz")
         (folder / f"{name}{end}").write_bytes(pack(data))
     return folder
 

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zstandard
 from support.command import run
 from support.dumps import answer, question, unpacked, write_dump
 from support.formats_read_back import (
@@ -24,6 +23,7 @@ from support.formats_read_back import (
 from support.places import LONG, SAMPLES
 
 import so2docs
+from so2docs import zstd
 from so2docs.extensions.parquet import footer as footers
 from so2docs.extensions.parquet import format as parquet_format
 from so2docs.extensions.parquet.format import Parquet
@@ -184,7 +184,7 @@ def test_zstd_stream_is_seekable(tmp_path: Path) -> None:
     at, documents = 0, []
     for number in range(frames):
         size, raw_size = struct.unpack_from("<II", data, start + 8 + 8 * number)
-        raw = zstandard.ZstdDecompressor().decompress(data[at : at + size])
+        raw = zstd.decompress(data[at : at + size])
         assert len(raw) == raw_size
         documents += [json.loads(line) for line in raw.splitlines()]
         at += size
@@ -196,7 +196,7 @@ def test_zstd_stream_is_seekable(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", [1, 300, -1, -100, -500])
 def test_read_detects_a_truncated_zstd_stream(cut: int, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.zst"
-    output.write_bytes(zstandard.compress((SAMPLES / "posts.jsonl").read_bytes()))
+    output.write_bytes(zstd.compress((SAMPLES / "posts.jsonl").read_bytes()))
     assert list(so2docs.read(output)) == expected_of("posts")
     output.write_bytes(output.read_bytes()[:cut])
     with pytest.raises(so2docs.OutputError, match=r"damaged or truncated|is not JSON"):

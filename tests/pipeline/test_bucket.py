@@ -4,12 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from isal.isal_zlib import crc32
 from support.dumps import answer, dump_of, question
 
 import so2docs
-from so2docs import merge
+from so2docs import merge, zstd
 from so2docs.errors import SpillError
 from so2docs.options.table import Options
 from so2docs.parse import core as cores
@@ -45,7 +44,7 @@ def test_a_damaged_block_with_a_valid_checksum(kind: str, core: Any, tmp_path: P
 @pytest.mark.parametrize("half", [0, 1])
 def test_damaged_compression_with_a_valid_checksum(half: int, tmp_path: Path) -> None:
     path = str(tmp_path / "000000-1.blocks")
-    kept = [zstandard.compress(data) for data in (KEY.pack(1, 1, 0, QUESTION), JSON)]
+    kept = [zstd.compress(data) for data in (KEY.pack(1, 1, 0, QUESTION), JSON)]
     kept[half] = b"x" + kept[half][1:]
     Path(path).write_bytes(b"".join(kept))
     keys, json = kept

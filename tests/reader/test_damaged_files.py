@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from isal import igzip, igzip_lib, isal_zlib
 from support.command import run
 from support.dumps import dump_of, some_rows, write_dump
 
 import so2docs
+from so2docs import zstd
 from so2docs.dump.layers import is_damage
 from so2docs.errors import So2docsError
+from so2docs.zstd import CompressionParameter, frame_compressor
 
 KINDS = ("jsonl", "jsonl.gz", "jsonl.zst")
 COMMANDS = {
@@ -100,7 +101,7 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "bz2": bz2.compress,
     "xz": lzma.compress,
-    "zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+    "zst": frame_compressor(3, {CompressionParameter.checksum_flag: 1}),
 }
 
 
@@ -126,7 +127,7 @@ DECOMPRESSORS: dict[str, tuple[str, Callable[[bytes], object]]] = {
     "isal_zlib": ("gz", lambda data: isal_zlib.decompress(data, 31)),
     "bz2": ("bz2", bz2.decompress),
     "lzma": ("xz", lzma.decompress),
-    "zstandard": ("zst", lambda data: zstandard.ZstdDecompressor().decompress(data)),
+    "zstd": ("zst", zstd.decompress),
 }
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from support.command import run, run_python
 from support.dumps import answer, question, unpacked, write_dump
 from support.messages import heard
 from support.places import SAMPLES
 
 import so2docs
+from so2docs import zstd
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
 from so2docs.output.formats import Format
@@ -270,9 +270,7 @@ def test_every_cut_of_a_small_output(name: str, tmp_path: Path) -> None:
             so2docs.open(path)
 
 
-@pytest.mark.parametrize(
-    "compressed", [partial(gzip.compress, compresslevel=1), zstandard.compress]
-)
+@pytest.mark.parametrize("compressed", [partial(gzip.compress, compresslevel=1), zstd.compress])
 def test_output_of_another_program(
     compressed: Callable[[bytes], bytes], large: Path, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-import zstandard
+from so2docs import zstd
 
 START = b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\r\n<posts>\r\n'
 END = b"</posts>"
@@ -83,8 +83,7 @@ def unpacked(path: Path) -> bytes:
     if data.startswith(b"\x1f\x8b"):
         return gzip.decompress(data)
     if data.startswith((b"\x28\xb5\x2f\xfd", b"\x5e\x2a\x4d\x18")):
-        reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
-        return reader.read()
+        return zstd.decompress(data)
     return data
 
 

@@ -21,7 +21,6 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
-import zstandard
 from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import PARQUET
@@ -47,6 +46,7 @@ from so2docs.extensions.parquet.footer import (
 from so2docs.output.segments import Segment
 from so2docs.parse import core
 from so2docs.schema import BOOLEAN, DATE, INTEGER, INTEGERS, TEXT, TEXTS, Type
+from so2docs.zstd import frame_compressor
 
 if TYPE_CHECKING:
     from so2docs.parse._core import ShredPlan
@@ -397,7 +397,7 @@ class RowGroup:
         self._root = root
         self._sorted_by = sorted_by
         self._chunks = [_ColumnChunk(*leaf) for leaf in _leaves(root)]
-        self._compress = zstandard.ZstdCompressor(level=level).compress
+        self._compress = frame_compressor(level)
 
     def add(self, rows: list[Any]) -> None:
         """Add rows; in each column with enough bytes for a page, end a page after the last row."""

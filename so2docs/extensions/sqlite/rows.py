@@ -11,7 +11,6 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
-import zstandard
 
 from so2docs.counts import Counts
 from so2docs.errors import OutputError
@@ -26,6 +25,7 @@ from so2docs.schema import (
     POSTS,
     Table,
 )
+from so2docs.zstd import decompress, frame_compressor
 
 Row = tuple[Any, ...]
 Document = dict[str, Any]
@@ -231,7 +231,7 @@ class TableRows:
 
     def _end_page(self) -> None:
         if self._page:
-            packed = _COMPRESSOR.compress(b"\n".join(self._page))
+            packed = _compress(b"\n".join(self._page))
             self._rows.setdefault(PAGES, []).append((self._page_number, packed))
             self._page, self._page_bytes = [], 0
 
@@ -475,7 +475,7 @@ def _require_id(record: Document, path: str) -> int:
     return value
 
 
-_COMPRESSOR = zstandard.ZstdCompressor(level=_LEVEL)
+_compress = frame_compressor(_LEVEL)
 
 
 def stored_documents(
@@ -495,7 +495,7 @@ def stored_documents(
             [packed] = connection.execute(
                 f"SELECT Documents FROM {PAGES} WHERE Page = ?", (number,)
             ).fetchone()
-            page = zstandard.decompress(packed).split(b"\n")
+            page = decompress(packed).split(b"\n")
         document: Document = orjson.loads(page[position])
         answers = document.get(ANSWERS) or ()
         of_answers = "SELECT Id, Body FROM answers WHERE ParentId = ?"
