@@ -49,16 +49,17 @@ if TYPE_CHECKING:
     from so2docs.extensions.changes.diff import Changes, diff
     from so2docs.extensions.folders import for_each_site
     from so2docs.extensions.inspection.inspect import Inspection, inspect
-    from so2docs.extensions.parquet.frames import Frame, Selection
-    from so2docs.extensions.recipes.recipe import Recipe, Setting
+    from so2docs.extensions.parquet.frames import Frame
     from so2docs.extensions.sqlite.build import Database, to_sqlite
     from so2docs.extensions.statistics.stats import Scores, Stats, stats
     from so2docs.extensions.tables.report import FlatTable, TablesReport
     from so2docs.extensions.tables.stream import TableStream, stream_table
     from so2docs.extensions.tables.tables import tables
     from so2docs.extensions.tables.tags import Tags, TagsReport, tags
+    from so2docs.options.recipe import Recipe, Setting
     from so2docs.reader.collection import Collection
     from so2docs.reader.collection import open as open  # noqa: A004
+    from so2docs.reader.framed import Selection
     from so2docs.reader.reading import read
     from so2docs.report import Report
 
@@ -89,11 +90,11 @@ _MODULES = {
     "Frame": "extensions.parquet.frames", "Inspection": "extensions.inspection.inspect",
     "InternalError": "errors", "Location": "errors", "MalformedDumpError": "errors",
     "OptionError": "errors", "OutputError": "errors", "OutputExistsError": "errors",
-    "OutputNotFoundError": "errors", "Recipe": "extensions.recipes.recipe", "RecipeError": "errors",
+    "OutputNotFoundError": "errors", "Recipe": "options.recipe", "RecipeError": "errors",
     "Report": "report", "RowCounts": "counts", "Scores": "extensions.statistics.stats",
-    "Selection": "extensions.parquet.frames", "Setting": "extensions.recipes.recipe",
-    "SiteResult": "api.sites", "So2docsError": "errors", "SpillError": "errors",
-    "SpillTakenError": "errors", "Stats": "extensions.statistics.stats", "StrictError": "errors",
+    "Selection": "reader.framed", "Setting": "options.recipe", "SiteResult": "api.sites",
+    "So2docsError": "errors", "SpillError": "errors", "SpillTakenError": "errors",
+    "Stats": "extensions.statistics.stats", "StrictError": "errors",
     "Summary": "extensions.changes.compare", "TableCounts": "counts",
     "TableStream": "extensions.tables.stream", "TablesReport": "extensions.tables.report",
     "Tags": "extensions.tables.tags", "TagsReport": "extensions.tables.tags",

@@ -19,53 +19,61 @@ from so2docs.progress import listen
 EXIT_FAILED, EXIT_USAGE = 1, 2
 
 COMMANDS = {
-    "sample": "Write a small dump for trying out the other commands.",
-    "inspect": "Describe a dump without converting it.",
-    "convert": "Convert a dump into documents: questions with their answers.",
-    "recipes": "List the recipes for data sets, with their settings.",
-    "tables": "Write the tables of a dump as Parquet, CSV or a database.",
-    "tags": "Write the tags of a dump with their excerpts and wikis.",
-    "show": "Show questions of an output by their ids.",
-    "stats": "Print statistics of an output.",
-    "verify": "Check an output against its manifest.",
-    "diff": "Write the changes between two outputs.",
-    "sqlite": "Make an SQLite database with full-text search.",
-    "serve": "Read an output or a database in a browser.",
-    "mcp": "Let a language model search and read a database.",
+    "sample": ("commands.sample", "Write a small dump for trying out the other commands."),
+    "inspect": ("extensions.inspection.inspect_command", "Describe a dump without converting it."),
+    "convert": (
+        "commands.convert",
+        "Convert a dump into documents: questions with their answers.",
+    ),
+    "recipes": (
+        "extensions.recipes.recipes_command",
+        "List the recipes for data sets, with their settings.",
+    ),
+    "tables": (
+        "extensions.tables.tables_command",
+        "Write the tables of a dump as Parquet, CSV or a database.",
+    ),
+    "tags": (
+        "extensions.tables.tags_command",
+        "Write the tags of a dump with their excerpts and wikis.",
+    ),
+    "show": ("commands.show", "Show questions of an output by their ids."),
+    "stats": ("extensions.statistics.stats_command", "Print statistics of an output."),
+    "verify": ("extensions.cards.verify_command", "Check an output against its manifest."),
+    "diff": ("extensions.changes.diff_command", "Write the changes between two outputs."),
+    "sqlite": (
+        "extensions.sqlite.sqlite_command",
+        "Make an SQLite database with full-text search.",
+    ),
+    "serve": ("extensions.serve.serve_command", "Read an output or a database in a browser."),
+    "mcp": (
+        "extensions.serve.mcp_command",
+        "Let a language model search and read a database.",
+    ),
 }
-"""Short help of the commands by name, in the order of the help.
+"""Module and short help of each command by name, in the order of the help.
 
-Each command is a function of its name, in a module of `commands`, or of an extension.
+The module has a function of the command's name.
 """
 
 RARE_COMMANDS = {
-    "card": "Write a card for an output: Markdown for Hugging Face.",
-    "completion": "Print a completion script for a shell.",
-    "schema": "Print the JSON Schema of the documents.",
-    "selftest": "Check this installation.",
-    "spark": "Convert many dumps on Spark.",
+    "card": (
+        "extensions.cards.card_command",
+        "Write a card for an output: Markdown for Hugging Face.",
+    ),
+    "completion": ("commands.completion", "Print a completion script for a shell."),
+    "schema": ("extensions.cards.schema_command", "Print the JSON Schema of the documents."),
+    "selftest": ("extensions.inspection.selftest_command", "Check this installation."),
+    "spark": ("extensions.spark.spark_command", "Convert many dumps on Spark."),
 }
 """Commands that the help only names."""
 
 ALL_COMMANDS = COMMANDS | RARE_COMMANDS
 
-EXTENSIONS = {
-    "inspect": "inspection",
-    "recipes": "recipes",
-    "tables": "tables",
-    "tags": "tables",
-    "stats": "statistics",
-    "verify": "cards",
-    "diff": "changes",
-    "sqlite": "sqlite",
-    "serve": "serve",
-    "mcp": "serve",
-    "card": "cards",
-    "schema": "cards",
-    "selftest": "inspection",
-    "spark": "spark",
-}
-"""Extension that contains each command; other commands are in `commands`."""
+
+def _module(name: str) -> Any:
+    """Import the module of a command."""
+    return import_module(f"so2docs.{ALL_COMMANDS[name][0]}")
 
 
 def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -89,10 +97,8 @@ class _Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in ALL_COMMANDS:
             return None
-        folder = EXTENSIONS.get(name)
-        module = f"extensions.{folder}.{name}_command" if folder else f"commands.{name}"
-        command: click.Command = getattr(import_module(f"so2docs.{module}"), name)
-        command.short_help, command.hidden = ALL_COMMANDS[name], name in RARE_COMMANDS
+        command: click.Command = getattr(_module(name), name)
+        command.short_help, command.hidden = ALL_COMMANDS[name][1], name in RARE_COMMANDS
         for parameter in command.params:
             parameter.callback = parameter.callback or _refuse_empty
         return command
@@ -142,9 +148,7 @@ def cli(context: click.Context, version: bool, verbose: bool) -> None:
 
         click.echo(f"so2docs {so2docs.__version__} ({core.describe()})")
         if verbose:
-            from so2docs.extensions.inspection.selftest_command import describe_installation
-
-            for name, value in describe_installation().items():
+            for name, value in _module("selftest").describe_installation().items():
                 click.echo(f"{name}: {value}")
         context.exit()
     if context.invoked_subcommand is None:

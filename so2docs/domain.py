@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from hashlib import blake2b
+from typing import Any
 
 _LICENSES = (("2018-05-02", "4.0"), ("2011-04-08", "3.0"), ("", "2.5"))
 """Versions of CC BY-SA, the latest first, each with the first day (UTC) on which content was
@@ -65,9 +66,37 @@ def licenses() -> list[tuple[str, str]]:
     return [(_NAME + version, start) for start, version in _LICENSES]
 
 
+CREDITED = ("Id", "CreationDate", "OwnerUserId", "OwnerDisplayName", "ContentLicense")
+"""Attributes of a post that are needed for the attribution."""
+
+
 def rank_by_votes(answer_id: int, score: int, accepted_id: int | None) -> tuple[bool, int]:
     """Make the sort key of an answer: the accepted answer first, then by descending score."""
     return answer_id != accepted_id, -score
+
+
+def score(post: dict[str, Any]) -> int:
+    """Return the score of a post: upvotes minus downvotes; 0 if the post has no score."""
+    value = post.get("Score", 0)
+    return value if isinstance(value, int) else 0
+
+
+def rank(question: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the answers: the accepted answer first, then by descending score, then by id."""
+    answers: list[dict[str, Any]] = question.get("Answers", [])
+    if len(answers) < 2:
+        return answers
+    accepted = question.get("AcceptedAnswerId")
+    return sorted(answers, key=lambda a: (*rank_by_votes(a["Id"], score(a), accepted), a["Id"]))
+
+
+def keep_best(question: dict[str, Any]) -> None:
+    """Remove all answers except the one with the highest score.
+
+    Among answers with equal scores, an accepted answer is kept, or else the one with the lowest id.
+    """
+    if answers := rank(question):
+        question["Answers"] = [max(answers, key=score)]
 
 
 def is_date(text: str) -> bool:

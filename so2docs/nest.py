@@ -8,17 +8,17 @@ from complete posts, and to convert the history.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
 import orjson
 
 from so2docs.counts import TableCounts
-from so2docs.extensions.history import revisions as history
 from so2docs.options.field_paths import Fields, choice_of_nested
 from so2docs.parse.keys import BY_OPTED_OUT, REJECTED_ANSWER
 from so2docs.parse.table_rows import unpack_votes
+from so2docs.registry import Registry, check_function
 from so2docs.schema import (
     BOUNTIES,
     BOUNTY,
@@ -29,6 +29,7 @@ from so2docs.schema import (
     TABLES,
     VOTE,
     VOTE_TYPES,
+    Table,
 )
 
 Buffer = bytes | memoryview
@@ -40,9 +41,17 @@ Row = tuple[int, int, int, int, bytes]
 """Kind, post id, rank, order in the dump, JSON: rows sort in the order of a post's lists."""
 
 _EMPTY = len(b"{}")
-_MAKERS = {"History": history.members}
-"""Functions that make the members of a post from its rows, by table key. Rows of tables without a
-function are copied."""
+
+
+FindUser = Callable[[Any], bytes | None]
+"""Function that returns the JSON of the user with an id; None for an unknown user."""
+
+MakeMembers = Callable[[Table, Iterable[bytes], FindUser | None], list[bytes]]
+"""Function that makes the JSON members of a post from its rows of a table."""
+
+
+_MAKERS: Registry[MakeMembers] = Registry("so2docs.members", check_function)
+"""Functions for the rows of a table, by its key. Rows of tables without a function are copied."""
 
 _MARKERS = {
     key: [(b'"%b":' % by.encode(), b'"%b":' % user.encode()) for by, user in users.items()]
@@ -91,6 +100,9 @@ class Nest:
         self._dropped_posts = dropped_posts
         self.counts = {name: TableCounts() for name in tables}
         self._tables = [table for table in TABLES.values() if table.kind and table.name in tables]
+        self._makers = {
+            table.key: _MAKERS[table.key] for table in self._tables if table.key in _MAKERS.own
+        }
         self._users = None if users is None else _KnownUsers(users)
         choices = [choice_of_nested(fields or Fields(), tables, path) for path in ("Answers", "")]
         self._of_answers, self._of_questions = choices
@@ -113,7 +125,7 @@ class Nest:
         for table in self._tables:
             rows_of_table = rows_by_kind[table.kind]
             totals[table.name] = len(rows_of_table)
-            if make := _MAKERS.get(table.key):
+            if make := self._makers.get(table.key):
                 members += make(table, rows_of_table, self._find_user)
                 continue
             if table.kind == VOTE:
@@ -143,9 +155,9 @@ class Nest:
         Contains only tables that become more than one list of rows.
         """
         return {
-            table.kind: b",".join(_MAKERS[table.key](table, (), None))
+            table.kind: b",".join(self._makers[table.key](table, (), None))
             for table in self._tables
-            if table.key in _MAKERS
+            if table.key in self._makers
         }
 
     def _find_user(self, user_id: object) -> bytes | None:

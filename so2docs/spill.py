@@ -218,7 +218,7 @@ class StateDatabase:
         self.run(storing(values), commits=commits)
 
 
-FORMAT = 9
+FORMAT = 10
 """Version of the index and the block files."""
 
 SEQUENCE_BITS = 32

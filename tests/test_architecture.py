@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -16,46 +17,23 @@ MODULES = {
 }
 
 ORDER = (
-    {"__init__", "__main__", "extensions"},
-    {
-        "cli",
-        "commands",
-        "extensions.cards.card_command",
-        "extensions.cards.schema_command",
-        "extensions.cards.verify_command",
-        "extensions.changes.diff_command",
-        "extensions.inspection.inspect_command",
-        "extensions.inspection.selftest_command",
-        "extensions.recipes.recipes_command",
-        "extensions.serve.mcp_command",
-        "extensions.serve.serve_command",
-        "extensions.spark.spark_command",
-        "extensions.sqlite.sqlite_command",
-        "extensions.statistics.stats_command",
-        "extensions.tables.tables_command",
-        "extensions.tables.tags_command",
-    },
-    {"extensions.serve"},
-    {"extensions.folders"},
-    {"extensions.changes", "extensions.tables", "extensions.sqlite"},
-    {"extensions.spark"},
-    {"extensions.inspection", "extensions.tables.tags", "api"},
-    {"extensions.cards"},
-    {"extensions.statistics", "reader", "extensions.parquet.frames"},
+    {"__init__", "__main__"},
+    {"cli", "commands"},
+    {"api"},
+    {"reader"},
     {"pipeline"},
-    {"extensions.recipes.retrieval_set", "output", "extensions.parquet"},
-    {"extensions.as_of", "merge", "nest", "extensions.history"},
+    {"output"},
+    {"merge", "nest"},
     {"scan"},
     {"spill", "store"},
-    {"dump", "extensions.remote"},
-    {"parse", "extensions.as_of.rendering", "extensions.markdown"},
+    {"dump"},
+    {"parse"},
     {"options"},
-    {"extensions.recipes"},
     {"domain", "schema", "types"},
     {"counts", "processes", "progress", "registry", "report"},
-    {"errors", "escape", "extensions.markdown.formulas", "zstd", "_version"},
+    {"errors", "escape", "zstd", "_version"},
 )
-"""Folders and top-level modules: each imports only from lines below its own, and
+"""Folders and top-level modules of the core: each imports only from lines below its own, and
 from its own."""
 
 # Modules that work on plain bytes and lists must not use files, processes and passes.
@@ -91,10 +69,10 @@ PURE = {
     "extensions.history.revisions": {"parse.keys", "parse.posts", "schema"},
     "nest": {
         "counts",
-        "extensions.history.revisions",
         "options.field_paths",
         "parse.keys",
         "parse.table_rows",
+        "registry",
         "schema",
     },
     "options.field_paths": {"errors", "schema"},
@@ -104,7 +82,7 @@ PURE = {
 }
 ONLY_USERS = {
     "lxml": {"parse.rows", "parse.bodies"},
-    "fsspec": {"dump.storage"},
+    "fsspec": {"extensions.remote.stores"},
     "urllib3": {"extensions.remote.files"},
     "pyarrow": {
         "extensions.tables.tables",
@@ -117,6 +95,7 @@ ONLY_USERS = {
         "extensions.parquet.arrow",
         "extensions.parquet.frames",
         "extensions.spark.jobs",
+        "reader.framed",
     },
     "sqlite3": {
         "extensions.tables.tags",
@@ -169,9 +148,7 @@ def of_package(name: str) -> set[str]:
 
 
 def floor(name: str) -> int:
-    """Index in `ORDER` of the line with a module; modules for `python -m` are above all others."""
-    if name.endswith(".__main__"):
-        return 0
+    """Index in `ORDER` of the line with a module."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         for line_number, rooms in enumerate(ORDER):
@@ -207,14 +184,36 @@ def test_products_do_not_import_each_other() -> None:
     assert imported.isdisjoint(SEPARATE)
 
 
+CORE = [name for name in MODULES if not name.startswith("extensions")]
+PUBLIC = "__init__"
+"""The module with the public names of both halves."""
+
+
 def test_folders_import_only_downwards() -> None:
     against = {
         (name, other)
-        for name in MODULES
+        for name in CORE
         for other in of_package(name)
-        if floor(other) < floor(name)
+        if other in CORE and floor(other) < floor(name)
     }
     assert against == set()
+
+
+def test_core_imports_no_extension() -> None:
+    assert {
+        (name, other) for name in CORE if name != PUBLIC for other in of_package(name) - {*CORE}
+    } <= {("api.convert", "extensions.cards.card"), ("api.convert", "extensions.cards.manifest")}
+
+
+def test_only_two_lists_name_extensions() -> None:
+    """The registry of what plugs in, and the table of commands."""
+    naming = {
+        name
+        for name in CORE
+        for node in ast.walk(parsed(MODULES[name]))
+        if isinstance(node, ast.Constant) and re.search(r"\bextensions\.\w", str(node.value))
+    }
+    assert naming == {PUBLIC, "registry", "cli"}
 
 
 def test_imports_are_found_at_any_depth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from support.command import run_python
 from support.places import SAMPLES
 
 import so2docs
+from so2docs.registry import EXTENSIONS, Registry
 
 MODULE = '''
 """What somebody else offers."""
@@ -65,6 +66,13 @@ qa = theirs:TITLES
 [so2docs.sources]
 turned = theirs:TURNED
 """
+
+
+@pytest.mark.parametrize("group", EXTENSIONS)
+def test_references_to_extensions_of_this_package(group: str) -> None:
+    extensions = Registry(group, lambda name, item: item)
+    for name in EXTENSIONS[group]:
+        assert extensions[name] is not None
 
 
 @pytest.fixture(scope="module")

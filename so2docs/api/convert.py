@@ -30,10 +30,8 @@ from so2docs.errors import (
 )
 from so2docs.extensions.cards import card
 from so2docs.extensions.cards.manifest import locate
-from so2docs.extensions.parquet.frames import Framed, in_batches
-from so2docs.extensions.recipes import retrieval_set
 from so2docs.options.keywords import ConvertKeywords, IteratorKeywords, spell_out
-from so2docs.options.output_form import default_output, output_form
+from so2docs.options.output_form import default_output, output_form, records_path
 from so2docs.options.request import (
     build_options,
     build_run_options,
@@ -58,6 +56,7 @@ from so2docs.parse.core import choose_core
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.pipeline.session import Session
 from so2docs.progress import log
+from so2docs.reader.framed import Framed, in_batches
 from so2docs.report import Report
 from so2docs.schema import TABLES
 from so2docs.spill import Spill, clear
@@ -181,7 +180,7 @@ def convert_validated(
 ) -> Report:
     """Convert a dump as `convert` does, with validated keywords and a field for each document."""
     path = os.fspath(default_output(kwargs) if output is None else output)
-    path = retrieval_set.records_path(output, kwargs) or path
+    path = records_path(output, kwargs) or path
     run = build_run_options(kwargs)
     if path == run.report == "-":
         raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")

@@ -6,7 +6,6 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -68,7 +67,7 @@ def show_sites(
     """Run a function on several sites, and report the results.
 
     Args:
-        function: Function for `for_each_site`, or `convert_all`.
+        function: `convert_all`, or `for_each_site` of a function.
         paths: Dumps or folders for the function.
         quiet: Report failures only.
         as_json: Print all results as JSON.
@@ -78,17 +77,14 @@ def show_sites(
     Returns:
         The exit code.
     """
-    from so2docs.api.batch import convert_all
     from so2docs.api.sites import exit_code, summary
-    from so2docs.extensions.folders import for_each_site
     from so2docs.output.provenance import UP_TO_DATE
 
     def show(result: SiteResult) -> None:
         if result.error is not None or (result.source and result.state != UP_TO_DATE and not quiet):
             say(result)
 
-    run = function if function is convert_all else partial(for_each_site, function)
-    results = run(*paths, progress=shows_progress(quiet), when_done=show, **options)
+    results = function(*paths, progress=shows_progress(quiet), when_done=show, **options)
     if as_json:
         import json
 

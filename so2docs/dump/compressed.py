@@ -13,7 +13,6 @@ from isal.igzip_lib import DECOMP_DEFLATE, DECOMP_GZIP, IgzipDecompressor
 
 from so2docs.dump.layers import BLOCK_BYTES, Parts, Read
 from so2docs.errors import ArchiveError
-from so2docs.extensions.remote.files import RemoteFile
 from so2docs.zstd import ZstdDecompressor
 
 _MOST_DICTIONARY = 1 << 30
@@ -118,7 +117,7 @@ def read_range(file: BinaryIO, size: int) -> Read:
     The function raises `EOFError` if the file is shorter.
     """
     left = size
-    if isinstance(file, RemoteFile):
+    if hasattr(file, "end"):  # A file in a store, which fetches ahead up to this offset.
         file.end = file.tell() + size
 
     def read(size: int, /) -> bytes:

@@ -120,7 +120,7 @@ def _from_entry_point(name: str, kind: Any) -> Kind:
     return kind
 
 
-SOURCES: Registry[Kind] = Registry("so2docs.sources", {}, _from_entry_point)
+SOURCES: Registry[Kind] = Registry("so2docs.sources", _from_entry_point)
 """Kinds of files that other packages decompress: entry points, each a `Kind`."""
 
 GZIP = b"\x1f\x8b"

@@ -1,8 +1,7 @@
 """Reading files by path or by URL: on a disk, on a web server or in an object store.
 
-A path names a local file. urllib3 reads files of web servers (`https://`, `http://`), and fsspec
-opens other URLs (`s3://`, `gs://`, `hdfs://`, and any other with a driver). Each library is
-imported when it is first needed.
+A path names a local file. Extensions read files with URLs: one for web servers (`https://`,
+`http://`), and one for all other stores (`s3://`, `gs://`, `hdfs://`).
 """
 
 from __future__ import annotations
@@ -10,10 +9,8 @@ from __future__ import annotations
 import glob
 import io
 import os
-import zlib
-from contextlib import nullcontext
 from hashlib import blake2b
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from so2docs.errors import (
     ChangedDumpError,
@@ -23,7 +20,7 @@ from so2docs.errors import (
     OutputError,
     OutputNotFoundError,
 )
-from so2docs.extensions.remote.files import RemoteFile, is_http, open_http, open_store_file
+from so2docs.registry import Registry
 
 _SAMPLES = 16
 _SAMPLE_BYTES = 4096
@@ -55,6 +52,40 @@ def is_url(path: str) -> bool:
     return "://" in path
 
 
+def is_http(path: str) -> bool:
+    """Whether a path is the URL of a file on a web server."""
+    return path.lower().startswith(("http://", "https://"))
+
+
+class Store(Protocol):
+    """A kind of store, whose files have URLs."""
+
+    def open(self, url: str) -> BinaryIO:
+        """Open a file for reading; only reads at the end return fewer bytes."""
+
+    def identify(self, url: str, file: BinaryIO | None) -> tuple[int, int]:
+        """Return the size and a checksum of the version of a file, which may be open."""
+
+    def glob(self, pattern: str) -> list[str]:
+        """List the URLs that match a pattern."""
+
+    def list_folder(self, folder: str) -> list[str]:
+        """List the names in a folder."""
+
+
+def _check(name: str, item: Any) -> Store:
+    store: Store = item
+    return store
+
+
+_STORES: Registry[Store] = Registry("so2docs.stores", _check)
+
+
+def find_store(url: str) -> Store:
+    """Return the store of a URL."""
+    return _STORES["http" if is_http(url) else "fsspec"]
+
+
 def check_source(source: object, name: str, several: str = "") -> None:
     """Reject an argument that is neither a path nor an open binary file."""
     if isinstance(source, io.TextIOBase):
@@ -69,10 +100,7 @@ def open_file(path: str) -> BinaryIO:
     """Open a file for reading at any position; only reads at the end return fewer bytes."""
     if not is_url(path):
         return open(path, "rb")
-    if is_http(path):
-        return cast(BinaryIO, open_http(path))
-    system, name = find_store(path)
-    return cast(BinaryIO, open_store_file(system.open(name, "rb", cache_type="none")))
+    return find_store(path).open(path)
 
 
 def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
@@ -80,14 +108,7 @@ def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
     if not is_url(path):
         status = os.stat(path) if file is None else os.fstat(file.fileno())
         return FileIdentity(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
-    if is_http(path):
-        # If the file is open, each range request has already checked the identity.
-        with nullcontext(file) if isinstance(file, RemoteFile) else open_http(path) as remote:
-            return FileIdentity(remote.size, remote.identity)
-    system, name = find_store(path)
-    info = system.info(name)
-    marks = [str(info.get(mark, "")) for mark in ("ETag", "etag", "LastModified", "mtime", "md5")]
-    return FileIdentity(int(info["size"]), zlib.crc32("|".join(marks).encode()))
+    return FileIdentity(*find_store(path).identify(path, file))
 
 
 def check_unchanged(
@@ -132,22 +153,16 @@ def expand_pattern(pattern: str) -> list[str]:
         return [pattern]
     if not is_url(pattern):
         return sorted(glob.glob(pattern, recursive=True))
-    system, name = find_store(pattern)
-    return sorted(system.unstrip_protocol(path) for path in system.glob(name))
+    return sorted(find_store(pattern).glob(pattern))
 
 
 def list_folder(folder: str) -> list[str]:
     """List the names in a folder; empty if it does not exist, or is on a web server."""
-    if is_http(folder):
-        return []
     try:
-        if not is_url(folder):
-            return sorted(os.listdir(folder))
-        system, name = find_store(folder)
-        paths = system.ls(name, detail=False)
+        names = find_store(folder).list_folder(folder) if is_url(folder) else os.listdir(folder)
     except FileNotFoundError:
         return []
-    return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
+    return sorted(names)
 
 
 def files_in_folder(path: str) -> list[str]:
@@ -155,28 +170,6 @@ def files_in_folder(path: str) -> list[str]:
     if is_url(path):
         return list_folder(path)
     return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
-
-
-def find_store(url: str) -> tuple[Any, str]:
-    """Return the fsspec file system of a URL, and the name of the file in it."""
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError:
-        raise OptionError(
-            f"{url}: reading a URL needs fsspec: pip install fsspec and the driver for its store, "
-            "such as s3fs or gcsfs"
-        ) from None
-    try:
-        system, name = url_to_fs(url)
-    except (ImportError, ValueError) as error:
-        scheme = url.partition("://")[0]
-        raise OptionError(
-            f"{url}: cannot be read, since {scheme}:// needs a driver for fsspec ({error}); "
-            "install it, or download the file first"
-        ) from None
-    # Drivers cache listings, which become stale when other processes write files.
-    system.invalidate_cache()
-    return system, name
 
 
 def unreadable_dump(path: str, error: Exception) -> DumpError:

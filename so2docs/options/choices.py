@@ -31,6 +31,7 @@ class FormatTraits:
             its own.
         dates: Whether the first pass must write dates as `{"$date": ...}`.
         ids: Whether documents get an id for the target database.
+        magic: First bytes of the files, if they contain their record.
         needs: Package that must be installed; None if no package is needed.
     """
 
@@ -38,6 +39,7 @@ class FormatTraits:
     compressed: bool = True
     dates: bool = False
     ids: bool = False
+    magic: bytes = b""
     needs: str | None = None
 
 
@@ -51,16 +53,16 @@ def _traits(name: str, format_class: Any) -> FormatTraits:
     return traits
 
 
-_OWN = {
+_CORE = {
     "jsonl": FormatTraits(_LINES),
     "json": FormatTraits((".json",)),
     "elasticsearch": FormatTraits(_LINES, ids=True),
     "mongodb": FormatTraits(_LINES, dates=True, ids=True),
     "ravendb": FormatTraits((".ravendbdump", ".json"), ids=True),
-    "parquet": FormatTraits((".parquet",), compressed=False),
+    "parquet": FormatTraits((".parquet",), compressed=False, magic=b"PAR1"),
 }
 
-FORMATS: Registry[FormatTraits] = Registry("so2docs.formats", _OWN, _traits)
+FORMATS: Registry[FormatTraits] = Registry("so2docs.formats", _traits, _CORE)
 """The properties of each format. Other packages register subclasses of `Format` with `traits`."""
 
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
@@ -90,7 +92,7 @@ def formats_from_name(path: str) -> list[str]:
     Formats of other packages are listed only if no built-in format has the extension.
     """
     plain, _ = split_compression(path)
-    built_in = [name for name, traits in FORMATS.own.items() if plain.endswith(traits.extensions)]
+    built_in = [name for name in FORMATS.own if plain.endswith(FORMATS[name].extensions)]
     return built_in or [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
 
 

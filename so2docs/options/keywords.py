@@ -14,8 +14,8 @@ from textwrap import fill
 from typing import Any, Literal, TypedDict, TypeVar
 
 from so2docs.errors import naming_flags
-from so2docs.extensions.recipes.recipe import Recipe
 from so2docs.options.option import Option
+from so2docs.options.recipe import Recipe
 
 # [[[cog
 # from support.keywords_text import text

@@ -21,6 +21,9 @@ from so2docs.options.request import find_recipe
 from so2docs.options.split import Split
 from so2docs.options.table import OPTIONS, OutputForm
 
+RECORDS = "records.jsonl"
+"""Name of the temporary file from which a recipe makes several files."""
+
 HUB_FILE_BYTES = 500_000_000
 """Default size of files for the Hugging Face hub, as in `datasets.Dataset.push_to_hub`."""
 
@@ -91,6 +94,23 @@ def check_several(form: OutputForm, site_field: str | None) -> None:
 def default_output(kwargs: Mapping[str, Any]) -> str:
     """Return the default name of the output, such as `questions.jsonl.gz`."""
     return f"questions{output_suffix(kwargs)}"
+
+
+def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any]) -> str | None:
+    """Return the path of the records of a recipe that writes several files; None for others."""
+    choice = find_recipe(kwargs)
+    if choice is None or not choice.recipe.files:
+        return None
+    subject = flag("recipe", choice.spec)
+    for name in ("format", "compression", "split"):
+        if kwargs.get(name) is not None:
+            raise OptionError(f"{subject} cannot be used with {flag(name)}; leave {flag(name)} out")
+    folder = choice.spec if output is None else os.fspath(output)
+    if folder == "-" or formats_from_name(folder) or os.path.isfile(folder):
+        raise OptionError(
+            f"{subject} writes a folder, but {folder} is the name of a file; choose another output"
+        )
+    return os.path.join(folder, RECORDS)
 
 
 def output_suffix(kwargs: Mapping[str, Any]) -> str:

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from so2docs.errors import OptionError, did_you_mean, flag
-from so2docs.extensions.recipes import finding
-from so2docs.extensions.recipes.finding import RecipeChoice, choose_recipe
-from so2docs.extensions.recipes.recipe import METADATA
 from so2docs.options.choices import Core
 from so2docs.options.option import Decides, Option, Where, entries
+from so2docs.options.recipe import METADATA
+from so2docs.options.recipe_choice import RECIPE_OPTIONS, RecipeChoice, choose_recipe
 from so2docs.options.table import (
     ALL_TABLES,
     OPTIONS,
@@ -140,7 +139,7 @@ def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
         if settings:
             raise OptionError(f"{flag('settings')} needs {flag('recipe', 'NAME')}")
         return None
-    options = tuple(name for name in finding.OPTIONS if kwargs.get(name))
+    options = tuple(name for name in RECIPE_OPTIONS if kwargs.get(name))
     return choose_recipe(recipe, settings, options)
 
 

@@ -14,10 +14,8 @@ from datetime import date
 from functools import partial
 from typing import Any
 
+from so2docs.domain import CREDITED
 from so2docs.errors import OptionError, did_you_mean, flag
-from so2docs.extensions.recipes.attribution import FIELDS
-from so2docs.extensions.recipes.finding import ALIASES, RECIPES, RecipeChoice, RecipeLike
-from so2docs.extensions.recipes.recipe import METADATA, Recipe
 from so2docs.options.choices import (
     FORMATS,
     AnswersBy,
@@ -46,6 +44,8 @@ from so2docs.options.option import (
     size,
     tags,
 )
+from so2docs.options.recipe import METADATA
+from so2docs.options.recipe_choice import ALIASES, RECIPES, RecipeChoice, RecipeLike
 from so2docs.options.split import Split, parse_split
 from so2docs.progress import Shown
 from so2docs.schema import (
@@ -77,9 +77,9 @@ def _lacks(subject: str, needed: str) -> OptionError:
     )
 
 
-def _with_aliases(recipe: Recipe) -> str:
-    aliases = f" (or {', '.join(recipe.aliases)})" if recipe.aliases else ""
-    return f"{recipe.name}{aliases}"
+def _with_aliases(recipe: str) -> str:
+    aliases = [alias for alias, name in ALIASES.items() if name == recipe]
+    return f"{recipe} (or {', '.join(aliases)})" if aliases else recipe
 
 
 def _progress(name: str, value: Shown) -> Shown:
@@ -434,7 +434,7 @@ class Options:
     )
     recipe: RecipeChoice | None = _document(
         "Write the records of a data set instead of the documents: "
-        f"{', '.join(map(_with_aliases, RECIPES.own.values()))}, or your own "
+        f"{', '.join(map(_with_aliases, RECIPES.own))}, or your own "
         "package.module:function.",
         accepts=RecipeLike | None,
         choices=lambda: (*RECIPES, *ALIASES),
@@ -556,7 +556,7 @@ class Options:
 
     def _check_recipe(self) -> None:
         fields = self.filters.fields
-        needed = [*FIELDS, *(f"Answers.{name}" for name in FIELDS if fields.has_answers)]
+        needed = [*CREDITED, *(f"Answers.{name}" for name in CREDITED if fields.has_answers)]
         needed = needed if self.is_attributed else []
         subject = flag("attribution", True)
         if self.without_linked and None in (self.recipe, self.form.split.shares):
@@ -648,6 +648,11 @@ class Options:
     def tables(self) -> tuple[str, ...]:
         """The tables to read besides the posts, in the order of nesting."""
         return tuple(name for name in TABLES if name in self.nest or name in self.for_state)
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps before the merge, by the names of the options that request them."""
+        return () if self.filters.as_of is None else ("as_of",)
 
     @property
     def shown(self) -> tuple[str, ...]:

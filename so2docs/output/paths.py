@@ -35,7 +35,7 @@ from so2docs.report import Report
 
 _EXTENSIONS = (
     *COMPRESSIONS,
-    *dict.fromkeys(end for traits in FORMATS.own.values() for end in traits.extensions),
+    *dict.fromkeys(end for name in FORMATS.own for end in FORMATS[name].extensions),
 )
 _TEMPORARY_ENDS = (PART, PART + JOURNAL)
 

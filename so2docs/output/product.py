@@ -6,7 +6,7 @@ Only this module decides whether a product is up to date and whether it may be r
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ import orjson
 from isal.isal_zlib import crc32
 
 from so2docs.errors import OutputError, OutputExistsError, flag
-from so2docs.extensions.parquet import footer
+from so2docs.options.choices import FORMATS
 from so2docs.output import index
 from so2docs.output.new_files import PATIENCE, NewFiles
 from so2docs.output.part_files import (
@@ -29,7 +29,6 @@ from so2docs.output.part_files import (
     write_part,
 )
 from so2docs.output.provenance import (
-    KEY,
     UP_TO_DATE,
     Comparison,
     File,
@@ -38,8 +37,11 @@ from so2docs.output.provenance import (
     load,
 )
 from so2docs.progress import log
+from so2docs.registry import Registry, check_function
 
 Result = TypeVar("Result")
+
+_HEAD_BYTES = 16
 
 
 class ExistingOutputError(OutputExistsError):
@@ -250,7 +252,7 @@ def read_provenance(path: str) -> Provenance | None:
     data = b""
     try:
         with suppress(FileNotFoundError, IsADirectoryError):
-            data = footer.read_value(path, KEY) or index.read_record(path)
+            data = _read_inner_record(path) or index.read_record(path)
         with suppress(FileNotFoundError):
             data = data or _read_sealed(Path(side_file(path, RECORD)).read_bytes())
     except OSError as error:
@@ -259,6 +261,20 @@ def read_provenance(path: str) -> Provenance | None:
             "then run the same command again"
         ) from error
     return load(data) if data else None
+
+
+_RECORD_READERS: Registry[Callable[[str], bytes]] = Registry("so2docs.records", check_function)
+"""Functions that read the record inside a file, by the formats whose files contain their record."""
+
+
+def _read_inner_record(path: str) -> bytes:
+    """Read the record inside a file; empty for the formats with a side file."""
+    with open(path, "rb") as file:
+        head = file.read(_HEAD_BYTES)
+    for name in _RECORD_READERS.own:
+        if head.startswith(FORMATS[name].magic):
+            return _RECORD_READERS[name](path)
+    return b""
 
 
 def read_recipe(path: str) -> str | None:

@@ -16,15 +16,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import orjson
 
 from so2docs.counts import RowCounts
-from so2docs.domain import split_place
+from so2docs.domain import keep_best, split_place
 from so2docs.errors import RecipeError
-from so2docs.extensions.recipes.attribution import attribute, locate
-from so2docs.extensions.recipes.finding import RECIPES
-from so2docs.extensions.recipes.posts import keep_best
-from so2docs.extensions.recipes.recipe import Recipe, find_mismatch
 from so2docs.merge import Document, DocumentBuilder
 from so2docs.options.choices import SplitBy
+from so2docs.options.recipe import Recipe, find_mismatch
+from so2docs.options.recipe_choice import RECIPES
 from so2docs.options.table import Options
+from so2docs.output.attribution import attribute, locate
 from so2docs.parse import bodies
 from so2docs.schema import RESERVED
 

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from so2docs.escape import remove_comments
-from so2docs.extensions.markdown.formulas import formula_sign, has_formulas
 from so2docs.options.choices import Core
-from so2docs.parse.core import to_markdown as compiled_to_markdown
+from so2docs.registry import Registry, check_function
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -41,14 +40,7 @@ def converter(
     Returns:
         The function; None for `html`, which needs no conversion.
     """
-    if body != "markdown":
-        return _text if body == "text" else None
-    markdown = compiled_to_markdown
-    if core != "compiled":
-        from so2docs.extensions.markdown.conversion import to_markdown as markdown
-    if (sign := formula_sign(host or "")) is not None:
-        return lambda body: markdown(body, sign)
-    return lambda body: markdown(body, "$" if has_formulas(body) else "")
+    return None if body == "html" else _CONVERTERS[body](core, host)
 
 
 def tame(body: str) -> str:
@@ -104,3 +96,13 @@ def _remove_forbidden(text: str) -> str:
 
 def _text(body: str) -> str:
     return plain_text(parse_body(body)) if body.strip() else ""
+
+
+def _make_text_converter(core: Core, host: str | None) -> Callable[[str], str]:
+    return _text
+
+
+_CONVERTERS: Registry[Callable[[Core, str | None], Callable[[str], str]]] = Registry(
+    "so2docs.bodies", check_function, {"text": _make_text_converter}
+)
+"""Functions that make the converter to a form of bodies, for a core and a host."""

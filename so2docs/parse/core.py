@@ -177,20 +177,6 @@ def shred(lines: bytes, plan: ShredPlan) -> list[tuple[bytes, bytes, bytes]] | N
     return _core.shred(lines, plan)
 
 
-def to_markdown(body: str, sign: str = "") -> str:
-    """Convert a body to Markdown with the compiled core.
-
-    Bodies that only the reference can convert, such as those with tables, are left to it.
-    """
-    markdown = _core.to_markdown(body, sign)
-    if markdown is not None:
-        return markdown
-    # Imported here, because plain conversions do not need it, and the import takes a worker 25 ms.
-    from so2docs.extensions.markdown.conversion import to_markdown as reference_to_markdown
-
-    return reference_to_markdown(body, sign)
-
-
 def to_text(body: str) -> str | None:
     """Convert a body without images to text for the full-text index with the compiled core.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from struct import Struct
 from types import MappingProxyType
@@ -20,7 +20,6 @@ import orjson
 
 from so2docs import merge
 from so2docs.counts import RowCounts
-from so2docs.extensions.as_of.restoration import Restoration, find_titles
 from so2docs.merge import (
     Document,
     DocumentBuilder,
@@ -30,7 +29,6 @@ from so2docs.merge import (
     select_questions,
 )
 from so2docs.nest import Nest, Post, Row
-from so2docs.options.choices import Compression
 from so2docs.options.table import Options
 from so2docs.output import formats
 from so2docs.output.compression import compress_lines
@@ -38,9 +36,9 @@ from so2docs.output.formats.base import OpenSegment
 from so2docs.output.recording import count_and_prepare
 from so2docs.output.segments import Segment, store
 from so2docs.parse.core import compiled
-from so2docs.parse.keep_lists import Kept
 from so2docs.parse.keys import BUCKET_BITS
 from so2docs.parse.opt_outs import unpack_ids
+from so2docs.pipeline.tasks import STEPS, BucketResult, BucketTask
 from so2docs.schema import (
     BOUNTY,
     CLOSE_REASONS,
@@ -50,8 +48,8 @@ from so2docs.schema import (
     OF_KIND,
     VOTE_TYPES,
 )
-from so2docs.store.blocks import Block, BlockReader, check_blocks_match
-from so2docs.store.users import Users, UserTable
+from so2docs.store.blocks import BlockReader, check_blocks_match
+from so2docs.store.users import Users
 
 _KINDS = 16
 """Number of possible kinds of records; a kind takes four bits of a key."""
@@ -187,7 +185,7 @@ class Run(NamedTuple):
     size: int
 
 
-def _select(blocks: Iterable[merge.Block], ids: range) -> Iterable[merge.Block]:
+def select_part(blocks: Iterable[merge.Block], ids: range) -> Iterable[merge.Block]:
     """Select the records of a part of a bucket with the compiled core."""
     if len(ids) == 1 << BUCKET_BITS:
         return blocks
@@ -211,7 +209,7 @@ class JoinedRecords:
         users: Users | None = None,
         run: Run | None = None,
     ) -> None:
-        self._blocks = list(merge_votes(_select(blocks, ids), compiled.count_votes))
+        self._blocks = list(merge_votes(select_part(blocks, ids), compiled.count_votes))
         self._sorted = compiled.sort_records(self._blocks)
         self._users = users
         self._run = run
@@ -278,55 +276,6 @@ def _count(counts: RowCounts, group: JoinedGroup) -> None:
             counts.tables[table.name].nested += rows
 
 
-@dataclass(frozen=True, slots=True)
-class BucketTask:
-    """A range of question ids to nest in one task.
-
-    Attributes:
-        ids: The question ids.
-        size: Size of the JSON of these questions, in bytes.
-        blocks: The blocks of these questions, in the order of the dump, each with its file.
-        first_question_of: First question of each post id that occurs under several questions.
-        options: Options of the conversion.
-        cuts: First question ids of the output files, except the first file, that start in `ids`.
-        limit: Maximum number of documents.
-        users: Table of the users, if users are nested.
-        titles: Table of the titles of questions that texts name; None if there are none.
-        temporary: File for the segments; None to keep the segments in memory.
-        strays: Compression of the side file.
-        kept: Ids of the questions to write; None for all questions.
-        segment_bytes: Approximate size of a segment, in bytes; 0 for the usual size.
-        following: Tasks whose documents may share a segment with the last documents of this task.
-    """
-
-    ids: range
-    size: int
-    blocks: list[tuple[str, Block]]
-    first_question_of: dict[int, int]
-    options: Options
-    cuts: tuple[int, ...] = ()
-    limit: int | None = None
-    users: UserTable | None = None
-    titles: UserTable | None = None
-    temporary: str | None = None
-    strays: Compression = "none"
-    kept: Kept | None = None
-    segment_bytes: int = 0
-    following: tuple[BucketTask, ...] = ()
-
-
-@dataclass(slots=True)
-class BucketResult:
-    """Documents and strays of a range of question ids, ready to be appended."""
-
-    ids: range
-    size: int
-    segments: list[Segment]
-    strays: list[Segment]
-    first_stray: bytes
-    counts: RowCounts
-
-
 @contextmanager
 def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBuilder]:
     """Read the blocks of a task, and yield the builder that nests their records."""
@@ -343,15 +292,8 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
             if task.kept is not None:
                 question_ids = {*task.kept.question_ids}
                 blocks = select_questions(blocks, task.ids, question_ids, counts)
-            if options.filters.as_of is not None:
-                get_title = (
-                    stack.enter_context(Users(task.titles)).get if task.titles else _no_title
-                )
-                if options.core == "compiled":
-                    blocks = _select(blocks, task.ids)
-                restoration = Restoration(options, task.first_question_of, counts, get_title)
-                strays = restoration.strays
-                blocks = restoration.restore(blocks, task.ids)
+            for name in options.steps:
+                blocks = stack.enter_context(STEPS[name].apply(task, blocks, counts, strays))
             # To remove fields after nesting, posts must be parsed, which only the reference does.
             is_whole = task.kept is None and not (nest and nest.leaves_out)
             if options.core == "compiled" and is_whole:
@@ -371,32 +313,6 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
         builder.counts += counts
         builder.strays += strays
         yield builder
-
-
-def _no_title(post_id: int) -> None:
-    """Stand in for the titles if texts name no questions."""
-
-
-def find_titles_of(
-    task: tuple[list[tuple[str, Block]], dict[int, list[int]]],
-) -> list[tuple[int, bytes]]:
-    """Find titles in a worker.
-
-    Args:
-        task: The blocks of a bucket, and the ids of the posts whose title is needed, by question.
-
-    Returns:
-        Ids of the posts, each with the title of its question as JSON.
-    """
-    located, post_ids = task
-    with BlockReader() as reader, check_blocks_match(located):
-        blocks = (reader.read(path, block) for path, block in located)
-        titles = find_titles(blocks, post_ids.keys())
-    return [
-        (post_id, orjson.dumps(title))
-        for question_id, title in sorted(titles.items())
-        for post_id in post_ids[question_id]
-    ]
 
 
 def _extra(options: Options) -> bytes:

@@ -11,7 +11,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate, count, pairwise
@@ -35,7 +35,7 @@ from so2docs.parse.core import compiled
 from so2docs.parse.keep_lists import Kept
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.pipeline import bucket, strict
-from so2docs.pipeline.bucket import BucketResult, BucketTask
+from so2docs.pipeline.tasks import BucketResult, BucketTask
 from so2docs.processes.pool import Workers
 from so2docs.progress import Progress, log
 from so2docs.report import Report
@@ -294,7 +294,7 @@ class SecondPass:
         names: Paths of the output files.
         first_question_of: First question of each post id that occurs under several questions.
         users: Table of the users, if users are nested.
-        titles: Table of the titles of questions that texts name; None if there are none.
+        prepared: Result of the preparation of each step in `options.steps`, by name.
         progress: Progress display to update.
         provenance: Provenance of the output.
         cuts: First question ids of the second and later files of the output.
@@ -306,7 +306,7 @@ class SecondPass:
     names: OutputPaths
     first_question_of: dict[int, int]
     users: UserTable | None = None
-    titles: UserTable | None = None
+    prepared: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     provenance: Provenance | None = None
     cuts: tuple[int, ...] = ()
@@ -519,7 +519,7 @@ class SecondPass:
                         tuple(cut for cut in self.cuts if ids.start <= cut < ids.stop),
                         limit,
                         self.users,
-                        self.titles,
+                        self.prepared,
                         self.spill.temporary(next(numbers)) if is_stored else None,
                         self.names.strays_compression,
                         None if self.kept is None else self.kept.within(ids),

@@ -9,15 +9,13 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from shutil import disk_usage
 from typing import Any
 
 import orjson
-from isal.isal_zlib import crc32
 
 from so2docs.counts import ChunkTally, RowCounts, TableCounts
 from so2docs.dump.dump import Dump, End
@@ -25,7 +23,6 @@ from so2docs.dump.opening import TableFile
 from so2docs.dump.source import in_reading_order
 from so2docs.dump.stream import SMALLEST_PIECE
 from so2docs.errors import SpillError, flag
-from so2docs.extensions.recipes import retrieval_set
 from so2docs.options.option import spell_options
 from so2docs.options.request import FACTS, Fingerprint
 from so2docs.options.table import Options, RunOptions
@@ -36,12 +33,12 @@ from so2docs.output.writer import publish_all
 from so2docs.parse import keep_lists, repeats
 from so2docs.parse.filters import Sample
 from so2docs.parse.keep_lists import Kept
-from so2docs.parse.keys import BUCKET_BITS, KEY, QUESTION, integers
+from so2docs.parse.keys import KEY, QUESTION, integers
 from so2docs.parse.posts import stray_line
 from so2docs.pipeline import strict
-from so2docs.pipeline.bucket import find_titles_of
 from so2docs.pipeline.first_pass import FirstPass
 from so2docs.pipeline.second_pass import Checkpoint, SecondPass, copy_and_remove
+from so2docs.pipeline.tasks import STEPS
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.processes.worker import peak_memory
 from so2docs.progress import Progress, log
@@ -404,8 +401,9 @@ class Session:
 
     def publish(self, finalized: Checkpoint) -> None:
         """Make the files of the recipe, if any; then rename all files to their final names."""
-        if self.names.made_of_it and finalized.report and not finalized.output[0].label:
-            finalized.output, finalized.record = retrieval_set.finish(
+        finish = self.options.recipe and self.options.recipe.recipe.finish
+        if finish and finalized.report and not finalized.output[0].label:
+            finalized.output, finalized.record = finish(
                 self.names, finalized.output[0], finalized.report
             )
             self.spill.put("sealed", finalized.to_json())
@@ -499,14 +497,18 @@ class Session:
         self.spill.index()
         kept = self.select_sample(first_question_of)
         self.spill.merge_only(step.table.sequence for step in self.tables)
-        titles = self.map_titles(workers, posts_map)
+        tallies = [tally for step in self.tables for tally in step.tallies().values()]
+        prepared = {
+            name: STEPS[name].prepare(self.spill, self.options, tallies, posts_map, workers)
+            for name in self.options.steps
+        }
         return SecondPass(
             self.spill,
             self.options,
             self.names,
             first_question_of,
             users,
-            titles,
+            prepared,
             self.progress,
             self.provenance.having_read(self.report.dump_bytes),
             kept=kept,
@@ -539,40 +541,6 @@ class Session:
                     and (listed is None or question_id in listed)
                 )
         return Kept(sample.ids(), [] if self.kept is None else self.kept.posts)
-
-    def map_titles(self, workers: Workers, posts_map: str) -> UserTable | None:
-        """Map posts whose addresses occur in restored bodies to the titles of their questions.
-
-        Returns:
-            Table of the titles, which has the form of a table of users; None if there are none.
-        """
-        if self.options.filters.as_of is None or self.options.host is None:
-            return None
-        named = {
-            post_id
-            for step in self.tables
-            for tally in step.tallies().values()
-            for post_id in tally.named
-        }
-        if not named:
-            return None
-        wanted: defaultdict[int, defaultdict[int, list[int]]]
-        wanted = defaultdict(partial(defaultdict, list))
-        with IdMap(posts_map) as posts:
-            for post_id, question_id in posts.find(named).items():
-                wanted[question_id >> BUCKET_BITS][question_id].append(post_id)
-        table = UserTable(
-            str(self.spill.folder / "titles.map"), {0: str(self.spill.folder / "titles.lines.map")}
-        )
-        tasks = ((self.spill.blocks(number), dict(wanted[number])) for number in sorted(wanted))
-        offset = 0
-        with IdMapWriter(table.places) as places, open(table.files[0], "wb") as lines:
-            for titles in workers.run(find_titles_of, tasks):
-                for post_id, title in titles:
-                    places.add([post_id], [offset])
-                    offset += lines.write(b"%08x%b\n" % (crc32(title), title))
-            places.finish()
-        return table
 
     def map_users(self, ends: Mapping[str, End]) -> UserTable | None:
         """Map the users, and the badges if they were read; return None if no users were read."""

@@ -32,7 +32,6 @@ from so2docs.errors import (
     flag,
     resumable,
 )
-from so2docs.extensions.parquet.frames import Framed, Selection
 from so2docs.options.keywords import QuestionKeywords, spell_out
 from so2docs.options.request import read_options
 from so2docs.options.table import QuestionFilters, options_of
@@ -52,6 +51,7 @@ from so2docs.output.provenance import Provenance
 from so2docs.output.provenance import load as load_provenance
 from so2docs.output.segments import Segment
 from so2docs.progress import bar, log
+from so2docs.reader.framed import Framed, Selection
 from so2docs.reader.reading import (
     MOST_LINE_BYTES,
     SegmentReader,

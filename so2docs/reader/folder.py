@@ -14,7 +14,7 @@ from so2docs.output import index
 from so2docs.output.paths import OutputPaths
 from so2docs.schema import POSTS
 
-_LINES = FORMATS.own["jsonl"].extensions
+_LINES = FORMATS["jsonl"].extensions
 
 
 def is_folder_of_outputs(path: str) -> bool:

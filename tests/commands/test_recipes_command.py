@@ -7,7 +7,7 @@ import json
 import pytest
 from support.command import run
 
-from so2docs.extensions.recipes.finding import ALIASES, RECIPES
+from so2docs.options.recipe_choice import ALIASES, RECIPES
 
 
 def test_lists_every_recipe() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from so2docs.escape import for_html
-from so2docs.extensions.recipes.finding import RECIPES
+from so2docs.options.recipe_choice import RECIPES
 from so2docs.schema import DATES
 
 MEANINGS = {

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from so2docs.errors import OptionError
-from so2docs.extensions.recipes.attribution import AUTHORS
-from so2docs.extensions.recipes.recipe import INTEGER, TEXT, Schema, array
+from so2docs.options.recipe import INTEGER, TEXT, Schema, array
 from so2docs.options.table import Options
+from so2docs.output.attribution import AUTHORS
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     POSTS,

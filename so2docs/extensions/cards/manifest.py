@@ -22,8 +22,8 @@ from so2docs.dump.opening import SourceFile
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import DumpError, OptionError, OutputError, flag
 from so2docs.extensions.cards.document_schema import build_schema
-from so2docs.extensions.recipes.recipe import METADATA
-from so2docs.extensions.recipes.retrieval_set import RECORDS
+from so2docs.options.output_form import RECORDS
+from so2docs.options.recipe import METADATA
 from so2docs.options.request import build_options
 from so2docs.options.table import OutputForm
 from so2docs.output.new_files import write_file

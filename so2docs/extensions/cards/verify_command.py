@@ -7,7 +7,8 @@ import os
 import click
 
 from so2docs.commands.options import command, quiet, table_option
-from so2docs.commands.terminal import show_sites, tell
+from so2docs.commands.terminal import tell
+from so2docs.extensions.each_site_command import show_each_site
 
 
 @command(
@@ -32,7 +33,7 @@ def verify(output: str, *, jobs: int | None, quiet: bool) -> int:
     from so2docs.extensions.cards.manifest import verify as check
 
     if os.path.isdir(output) and not is_retrieval_set(output):
-        return show_sites(check, output, jobs=jobs, quiet=quiet)
+        return show_each_site(check, output, jobs=jobs, quiet=quiet)
     result = check(output)
     if not quiet:
         tell(result)

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from so2docs.commands.options import command, given_keywords, product_options, quiet, table_option
-from so2docs.commands.terminal import show_sites, shows_progress, tell
+from so2docs.commands.terminal import shows_progress, tell
 from so2docs.errors import OptionError, flag
+from so2docs.extensions.each_site_command import show_each_site
 from so2docs.options.products import ChangesOptions, ComparisonOptions
 from so2docs.options.table import options_of
 
@@ -76,7 +77,7 @@ def diff(
                 f"{flag(name)} applies only to dumps, but "
                 f"{old if is_folder_of_outputs(old) else new} is a folder of outputs"
             )
-        return show_sites(
+        return show_each_site(
             compare,
             (old, new),
             None if counts_only else changes or "-",

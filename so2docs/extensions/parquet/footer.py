@@ -17,6 +17,7 @@ from typing import Any, cast
 from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import PARQUET
+from so2docs.output.provenance import KEY
 from so2docs.output.segments import Journal, Segment
 
 # The part of Apache Thrift's compact protocol that Parquet footers use.
@@ -265,6 +266,11 @@ def read_value(path: str, key: bytes) -> bytes:
         if pair.keys() >= {_KEY, _VALUE} and pair[_KEY][1] == key:
             return bytes(pair[_VALUE][1])
     return b""
+
+
+def read_record(path: str) -> bytes:
+    """Read the provenance in a Parquet file; empty if it has none."""
+    return read_value(path, KEY)
 
 
 def read_metadata(file: bytes) -> tuple[Struct, int]:

@@ -38,6 +38,7 @@ from so2docs.extensions.parquet.row_group import (
 from so2docs.merge import Document
 from so2docs.nest import Buffer
 from so2docs.options.choices import Core
+from so2docs.options.table import Options
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats.base import Format, OpenSegment
 from so2docs.output.provenance import KEY
@@ -65,6 +66,20 @@ class Parquet(Format):
     header = PARQUET
     core: Core = "python"
     segment_bytes = ROW_GROUP_BYTES
+
+    @classmethod
+    def of(cls, options: Options) -> Format:
+        """Make the format object for documents, or for records of a recipe with a schema."""
+        recipe = None if options.recipe is None else options.recipe.recipe
+        if recipe is None or recipe.schema is None:
+            form = super().of(options)
+        else:
+            form = RecordParquet(options.form, level=options.level)
+            form.record_schema = recipe.schema
+            form.is_one_a_question = recipe.is_by_site
+        assert isinstance(form, Parquet)
+        form.core = options.core
+        return form
 
     @cached_property
     def columns(self) -> Group:

@@ -7,14 +7,12 @@ into memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import cache
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Literal, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
 
-from so2docs.errors import OutputError, require_packages
-from so2docs.options.table import QuestionFilters
-from so2docs.parse.filters import question_conditions
+from so2docs.errors import require_packages
+from so2docs.reader.framed import Framed, FrameName, expect_documents
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
@@ -34,13 +32,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from so2docs.extensions.parquet.row_group import Group
-    from so2docs.types import Question
 
-FrameName = Literal["questions", "answers", "comments", "links", "votes", "history", "users"]
 Row = dict[str, Any]
-
-_BATCH = 4096
-"""Number of documents in a batch, if the source yields single documents."""
 
 _PARTS = {part.key: part for part in POST_PARTS}
 _OF_POSTS: Attributes = {
@@ -88,7 +81,7 @@ class Frame:
 
         rows_of = _new_users() if self.name == "users" else _ROWS[self.name]
         for documents in self._source._document_batches():
-            with _expect_documents(self._source, documents):
+            with expect_documents(self._source, documents):
                 batch = arrow_batch(_columns(self.name), [*chain(*map(rows_of, documents))])
             yield batch
 
@@ -126,23 +119,6 @@ class Frame:
 
     def __repr__(self) -> str:
         return f"<Frame of {self.name}>"
-
-
-@contextmanager
-def _expect_documents(source: Framed, documents: list[Any]) -> Iterator[None]:
-    """Convert exceptions to `OutputError`, for documents in another form than JSON lines."""
-    objects = [document for document in documents if isinstance(document, dict)]
-    try:
-        if objects and not isinstance(objects[0].get("CreationDate", ""), str):
-            raise TypeError
-        yield
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        ids = [document["Id"] for document in objects if "Id" in document]
-        where = f"between question {ids[0]} and question {ids[-1]}, " if ids else ""
-        raise OutputError(
-            f"{source.path}: {where}a document has no Id, or has a value of an unexpected type; "
-            "frames and `where` need JSON lines with an Id, and do not support the format mongodb"
-        ) from error
 
 
 @cache
@@ -227,78 +203,3 @@ _ROWS: dict[str, Callable[[Row], Iterable[Row]]] = {
     "history": _held(_PARTS["History"]),
     "votes": _votes,
 }
-
-
-class Framed:
-    """Base class for sources of documents, with a frame for each kind of row."""
-
-    path: str
-
-    def _document_batches(self) -> Iterator[list[Row]]:
-        """Iterate over batches of documents; each document is a new dictionary."""
-        raise NotImplementedError
-
-    @property
-    def questions(self) -> Frame:
-        """The questions, without nested rows."""
-        return Frame("questions", self)
-
-    @property
-    def answers(self) -> Frame:
-        """The answers, without nested rows; `ParentId` is the id of the question."""
-        return Frame("answers", self)
-
-    @property
-    def comments(self) -> Frame:
-        """The comments, if nested; `PostId` is the id of the question or answer."""
-        return Frame("comments", self)
-
-    @property
-    def links(self) -> Frame:
-        """The links, if nested; `PostId` is the id of the linking question or answer."""
-        return Frame("links", self)
-
-    @property
-    def votes(self) -> Frame:
-        """The votes, if nested: one row per question or answer, one column per vote type."""
-        return Frame("votes", self)
-
-    @property
-    def history(self) -> Frame:
-        """The revisions and events, if nested; `PostId` is the id of the question or answer."""
-        return Frame("history", self)
-
-    @property
-    def users(self) -> Frame:
-        """The users in documents, if nested: authors, editors and commenters, one row per user."""
-        return Frame("users", self)
-
-
-def in_batches(documents: Iterable[Any]) -> Iterator[list[Row]]:
-    """Group documents into lists of up to 4,096."""
-    remaining = iter(documents)
-    while batch := list(islice(remaining, _BATCH)):
-        yield batch
-
-
-class Selection(Framed):
-    """A selection of documents, filtered while reading; the result of `Collection.where`."""
-
-    def __init__(self, source: Framed, filters: QuestionFilters) -> None:
-        self._source, self.path = source, source.path
-        self._conditions = question_conditions(filters)
-
-    def __iter__(self) -> Iterator[Question]:
-        for batch in self._document_batches():
-            yield from cast("list[Question]", batch)
-
-    def _document_batches(self) -> Iterator[list[Row]]:
-        for batch in self._source._document_batches():
-            with _expect_documents(self, batch):
-                questions = [
-                    question
-                    for question in batch
-                    if all(condition.holds(question) for condition in self._conditions)
-                ]
-            if questions:
-                yield questions

@@ -38,16 +38,16 @@ from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Any
 
+from so2docs.domain import rank, score
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.posts import (
     is_accepted,
     preference_score,
     prompt,
-    score,
     site_url,
     text,
 )
-from so2docs.extensions.recipes.recipe import (
+from so2docs.options.recipe import (
     BEST,
     BOOLEAN,
     INTEGER,
@@ -79,7 +79,7 @@ def qa(question: Document, *, accepted: bool = False) -> Iterator[Record]:
 
 
 def _answers(question: Document, *, accepted: bool) -> list[Document]:
-    answers = posts.rank(question)
+    answers = rank(question)
     return [a for a in answers if is_accepted(a, question)] if accepted else answers
 
 
@@ -181,7 +181,6 @@ MESSAGES = replace(
     ),
     settings=(Setting("system", "Start each conversation with this system message.", str), BEST),
     summary="a question and an answer, as a conversation (SFT)",
-    aliases=("sft",),
     meanings={
         **QA.meanings,
         "messages": "conversation that starts with the question and an answer",
@@ -223,7 +222,7 @@ def _pairs(
     question: Document, *, max_days: int | None = None, **selection: Any
 ) -> Iterator[tuple[str, str, str, Record]]:
     """Yield for each pair: question, better answer, worse answer, other fields of the record."""
-    scored = [(preference_score(answer, question), answer) for answer in posts.rank(question)]
+    scored = [(preference_score(answer, question), answer) for answer in rank(question)]
     scored.sort(key=lambda pair: -pair[0])
     drawn = draw_pairs([score for score, _ in scored], question["Id"], **selection)
     if not drawn:
@@ -328,7 +327,6 @@ _PAIRS = replace(
     options=(),
     needs_all_answers=True,
     summary="two answers to a question, the better one first, for preference training (DPO)",
-    aliases=("dpo",),
     meanings={
         **QA.meanings,
         "role": "`user` or `assistant`",
@@ -373,7 +371,6 @@ TRIPLETS = replace(
         replace(BEST, help="Use only pairs whose positive is the best of all answers."),
     ),
     summary="a question, a better and a worse answer, for embeddings",
-    aliases=(),
     tasks=("sentence-similarity", "text-ranking"),
     meanings={
         **_PAIRS.meanings,
@@ -393,7 +390,7 @@ def kto(question: Document, *, threshold: int = 0) -> Iterator[Record]:
     """
     asked = prompt(question) + _END_OF_PROMPT
     scores = {answer["Id"]: preference_score(answer, question) for answer in question["Answers"]}
-    answers = [a for a in posts.rank(question) if scores[a["Id"]] != threshold]
+    answers = [a for a in rank(question) if scores[a["Id"]] != threshold]
     for answer, metadata in _with_metadata(question, answers):
         yield {
             "prompt": asked,

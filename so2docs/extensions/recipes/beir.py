@@ -24,7 +24,15 @@ from dataclasses import replace
 from so2docs.errors import OptionError, flag
 from so2docs.escape import to_yaml
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.recipe import (
+from so2docs.extensions.recipes.retrieval_set import (
+    CORPUS,
+    FILES,
+    QRELS,
+    QRELS_AS_JSON,
+    QUERIES,
+    make_set,
+)
+from so2docs.options.recipe import (
     INTEGER,
     TEXT,
     Document,
@@ -33,10 +41,9 @@ from so2docs.extensions.recipes.recipe import (
     Setting,
     record,
 )
-
-CORPUS, QUERIES, QRELS = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
-QRELS_AS_JSON, README = "qrels/test.jsonl", "README.md"
-FILES = (CORPUS, QUERIES, QRELS, QRELS_AS_JSON, README)
+from so2docs.output.part_files import FileState
+from so2docs.output.paths import OutputPaths
+from so2docs.report import Report
 
 _CONFIGURATIONS = {
     "default": ("test", QRELS_AS_JSON),
@@ -106,6 +113,12 @@ def _query(question: Document, relevant: dict[int, int]) -> Iterator[Record]:
         yield {QRELS: {"query-id": query, "corpus-id": str(document_id), "score": score}}
 
 
+def _finish(
+    names: OutputPaths, records: FileState, report: Report
+) -> tuple[list[FileState], FileState | None]:
+    return make_set(names, records, report, readme_text())
+
+
 _QUERIES_FROM_ANSWERS = Recipe(
     "beir",
     accepted,
@@ -113,6 +126,7 @@ _QUERIES_FROM_ANSWERS = Recipe(
     fields=("Id", "Title", "AcceptedAnswerId", "Answers.Id", "Answers.Body"),
     body="text",
     files=FILES,
+    finish=_finish,
     needs_all_questions=True,
     summary="an entry of the corpus, a query or a judgement of a benchmark for retrieval",
     tasks=("text-retrieval",),

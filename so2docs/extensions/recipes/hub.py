@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.recipe import (
+from so2docs.options.recipe import (
     BEST,
     BOOLEAN,
     INTEGER,

@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from so2docs.domain import rank, score
 from so2docs.escape import strip_tags
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.languages import language_of_tags, name_language
-from so2docs.extensions.recipes.recipe import (
+from so2docs.options.recipe import (
     BEST,
     BOOLEAN,
     INTEGER,
@@ -40,14 +41,14 @@ _BLOCK = re.compile(
 def blocks(question: Document) -> Iterator[Record]:
     """Make a record for each code block of the question, then of its answers, sorted by votes."""
     base = posts.site_url(question)
-    for post in (question, *posts.rank(question)):
+    for post in (question, *rank(question)):
         body = posts.text(post)
         if "<pre" not in body.lower():
             continue
         by_tags = language_of_tags(question.get("Tags", ()))
         metadata = {
             **posts.post_metadata(question, post),
-            "score": posts.score(post),
+            "score": score(post),
             "accepted": posts.is_accepted(post, question),
             **posts.origin(post, base),
         }

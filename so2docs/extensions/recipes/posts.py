@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from so2docs.domain import rank_by_votes
-from so2docs.extensions.recipes.attribution import writers
-from so2docs.extensions.recipes.recipe import BOOLEAN, INTEGER, TEXT, Schema, array, record
+from so2docs.domain import score
+from so2docs.options.recipe import BOOLEAN, INTEGER, TEXT, Schema, array, record
+from so2docs.output.attribution import writers
 
 Post = dict[str, Any]
 
@@ -78,12 +78,6 @@ FIELDS = (
 """The fields of documents that most recipes read."""
 
 
-def score(post: Post) -> int:
-    """Return the score of a post: upvotes minus downvotes; 0 if the post has no score."""
-    value = post.get("Score", 0)
-    return value if isinstance(value, int) else 0
-
-
 def text(post: Post) -> str:
     """Return the body of a post; empty if it has none."""
     return str(post.get("Body", ""))
@@ -102,24 +96,6 @@ def prompt(question: Post) -> str:
 def is_accepted(answer: Post, question: Post) -> bool:
     """Whether the asker has accepted the answer."""
     return bool(answer["Id"] == question.get("AcceptedAnswerId"))
-
-
-def rank(question: Post) -> list[Post]:
-    """Return the answers: the accepted answer first, then by descending score, then by id."""
-    answers: list[Post] = question.get("Answers", [])
-    if len(answers) < 2:
-        return answers
-    accepted = question.get("AcceptedAnswerId")
-    return sorted(answers, key=lambda a: (*rank_by_votes(a["Id"], score(a), accepted), a["Id"]))
-
-
-def keep_best(question: Post) -> None:
-    """Remove all answers except the one with the highest score.
-
-    Among answers with equal scores, an accepted answer is kept, or else the one with the lowest id.
-    """
-    if answers := rank(question):
-        question["Answers"] = [max(answers, key=score)]
 
 
 def preference_score(answer: Post, question: Post) -> int:

@@ -13,8 +13,8 @@ import click
 
 from so2docs.commands.options import command
 from so2docs.commands.terminal import allow_any_encoding
-from so2docs.extensions.recipes.finding import RECIPES, choose_recipe
-from so2docs.extensions.recipes.recipe import Recipe
+from so2docs.options.recipe import Recipe
+from so2docs.options.recipe_choice import ALIASES, RECIPES, choose_recipe
 
 _SHOWN = 60
 
@@ -53,7 +53,8 @@ def recipes(name: str | None) -> None:
 
 def _title(recipe: Recipe) -> str:
     summary = recipe.summary or inspect.getdoc(recipe.function) or ""
-    return f"{' or '.join((recipe.name, *recipe.aliases))}: {summary.partition(chr(10))[0]}"
+    aliases = [alias for alias, name in ALIASES.items() if name == recipe.name]
+    return f"{' or '.join((recipe.name, *aliases))}: {summary.partition(chr(10))[0]}"
 
 
 def _columns(recipe: Recipe) -> list[str]:

@@ -9,18 +9,13 @@ ids.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import orjson
 
-from so2docs.errors import OptionError, flag
-from so2docs.extensions.recipes.beir import CORPUS, FILES, QRELS, QUERIES, README, readme_text
-from so2docs.extensions.recipes.recipe import Record
-from so2docs.options.choices import formats_from_name
-from so2docs.options.request import find_recipe
+from so2docs.options.recipe import Record
 from so2docs.output.file import Output
 from so2docs.output.index import Index
 from so2docs.output.part_files import FileState, LostFileError, part_path
@@ -30,31 +25,17 @@ from so2docs.output.provenance import load
 from so2docs.parse.repeats import SeenIds
 from so2docs.report import Report
 
-RECORDS = "records.jsonl"
+CORPUS, QUERIES, QRELS = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
+QRELS_AS_JSON, README = "qrels/test.jsonl", "README.md"
+FILES = (CORPUS, QUERIES, QRELS, QRELS_AS_JSON, README)
+
 _HEADER = b"query-id\tcorpus-id\tscore\n"
 _CORPUS = b'{"%b":' % CORPUS.encode()
 _ID = b'{"_id":"'
 
 
-def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any]) -> str | None:
-    """Return the path of the records in the folder of a retrieval set; None for other recipes."""
-    choice = find_recipe(kwargs)
-    if choice is None or not choice.recipe.files:
-        return None
-    subject = flag("recipe", choice.spec)
-    for name in ("format", "compression", "split"):
-        if kwargs.get(name) is not None:
-            raise OptionError(f"{subject} cannot be used with {flag(name)}; leave {flag(name)} out")
-    folder = choice.spec if output is None else os.fspath(output)
-    if folder == "-" or formats_from_name(folder) or os.path.isfile(folder):
-        raise OptionError(
-            f"{subject} writes a folder, but {folder} is the name of a file; choose another output"
-        )
-    return os.path.join(folder, RECORDS)
-
-
-def finish(
-    names: OutputPaths, records: FileState, report: Report
+def make_set(
+    names: OutputPaths, records: FileState, report: Report, readme_text: str
 ) -> tuple[list[FileState], FileState | None]:
     """Make the files of a retrieval set from its records, without renaming them.
 
@@ -94,7 +75,7 @@ def finish(
                         judgements.write(orjson.dumps(row) + b"\n")
                     counts[QUERIES] += 1
                     counts[QRELS] += len(judged)
-        readme.write(readme_text().encode())
+        readme.write(readme_text.encode())
         report.records = sum(counts.values())
         if (provenance := load(record)) is not None:
             provenance = provenance.with_counts(report)

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from so2docs.domain import rank
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.attribution import sum_up
 from so2docs.extensions.recipes.passages import CHARACTERS, TOKENS, Splitter
-from so2docs.extensions.recipes.recipe import (
+from so2docs.options.recipe import (
     BEST,
     BOOLEAN,
     INTEGER,
@@ -35,6 +35,7 @@ from so2docs.extensions.recipes.recipe import (
     array,
     record,
 )
+from so2docs.output.attribution import sum_up
 
 
 def thread_text(question: Document) -> str:
@@ -42,7 +43,7 @@ def thread_text(question: Document) -> str:
     title = question.get("Title")
     parts = [f"# {title}"] if title else []
     parts += [posts.text(question), *_comments(question)]
-    for answer in posts.rank(question):
+    for answer in rank(question):
         is_accepted = posts.is_accepted(answer, question)
         parts += ["## Accepted answer" if is_accepted else "## Answer", posts.text(answer)]
         parts += _comments(answer)
@@ -112,7 +113,7 @@ def chunks(
     """
     splitter = Splitter(max_length, overlap, tokenizer)
     title, base = question.get("Title", ""), posts.site_url(question)
-    for post in (question, *posts.rank(question)):
+    for post in (question, *rank(question)):
         is_answer = post is not question
         parts = [f"# {title}"] if title and not is_answer else []
         text = "\n\n".join(part for part in (*parts, posts.text(post)) if part)
@@ -193,7 +194,6 @@ CHUNKS = replace(
     ),
     check=check_splitter,
     summary="a passage of a question or an answer, for retrieval (RAG)",
-    aliases=("rag",),
     tasks=("text-retrieval",),
     meanings={
         **posts.MEANINGS,

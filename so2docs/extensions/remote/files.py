@@ -16,8 +16,9 @@ import time
 import zlib
 from base64 import b64encode
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, NoReturn, cast
 from urllib.parse import unquote, urljoin
 
 from so2docs._version import __version__
@@ -123,24 +124,6 @@ class RemoteFile(io.RawIOBase):
             self._close()
 
 
-def open_store_file(file: Any) -> RemoteFile:
-    """Wrap a file that fsspec opened without a cache."""
-
-    def fetch(start: int, stop: int) -> bytes:
-        file.seek(start)
-        data: bytes = file.read(stop - start)
-        if not data:
-            raise EOFError
-        return data
-
-    return RemoteFile(fetch, file.seek(0, io.SEEK_END), close=file.close)
-
-
-def is_http(path: str) -> bool:
-    """Whether a path is the URL of a file on a web server."""
-    return path.lower().startswith(("http://", "https://"))
-
-
 def open_http(url: str) -> RemoteFile:
     """Open a file on a web server, and fetch its first 4 KiB.
 
@@ -160,6 +143,31 @@ def open_http(url: str) -> RemoteFile:
     version = f"{state.etag}|{state.modified}"
     mark = 0 if version == "|" else zlib.crc32(version.encode())
     return RemoteFile(server.fetch, state.size, head, close=server.close, identity=mark)
+
+
+class WebServers:
+    """Files on web servers, which list no folders."""
+
+    def open(self, url: str) -> BinaryIO:
+        """Open a file as `open_http` does."""
+        return cast(BinaryIO, open_http(url))
+
+    def identify(self, url: str, file: BinaryIO | None) -> tuple[int, int]:
+        """Return the size and a checksum of the version; 0 if the server states no version."""
+        # If the file is open, each range request has already checked the identity.
+        with nullcontext(file) if isinstance(file, RemoteFile) else open_http(url) as remote:
+            return remote.size, remote.identity
+
+    def glob(self, pattern: str) -> list[str]:
+        """Return the URL, since web servers list no files."""
+        return [pattern]
+
+    def list_folder(self, folder: str) -> list[str]:
+        """Return no names, since web servers list no folders."""
+        return []
+
+
+WEB_SERVERS = WebServers()
 
 
 class _State(NamedTuple):

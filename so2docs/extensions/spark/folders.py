@@ -13,7 +13,8 @@ import orjson
 
 from so2docs.dump import storage
 from so2docs.errors import DiskFullError, DumpError, OutputError
-from so2docs.output import provenance, stores
+from so2docs.extensions.spark import stores
+from so2docs.output import provenance
 from so2docs.output.product import Product, read_provenance
 from so2docs.output.provenance import UP_TO_DATE, Comparison, Provenance
 from so2docs.report import Report

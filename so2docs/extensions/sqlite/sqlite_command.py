@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from so2docs.commands.options import command, given_keywords, product_options, quiet
-from so2docs.commands.terminal import show_sites, shows_progress, tell
+from so2docs.commands.terminal import shows_progress, tell
 from so2docs.errors import OptionError, flag
+from so2docs.extensions.each_site_command import show_each_site
 from so2docs.options.choices import DATABASE_ENDINGS
 from so2docs.options.products import DatabaseOptions
 
@@ -52,7 +53,7 @@ def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
                 f"{folder}: is a folder of outputs; give one folder for their databases, or one "
                 f"database for all of them with {flag('site_field', 'NAME')}"
             )
-        return show_sites(to_sqlite, folder, databases[0], quiet=quiet, **keywords)
+        return show_each_site(to_sqlite, folder, databases[0], quiet=quiet, **keywords)
     *sources, last = paths
     database: str | None = last
     if not sources or not last.endswith(DATABASE_ENDINGS):

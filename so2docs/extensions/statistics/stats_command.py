@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from so2docs.commands.options import command, quiet, table_option
-from so2docs.commands.terminal import allow_any_encoding, show_sites, shows_progress
+from so2docs.commands.terminal import allow_any_encoding, shows_progress
 from so2docs.errors import OptionError, flag
+from so2docs.extensions.each_site_command import show_each_site
 
 
 @command(
@@ -45,7 +46,7 @@ def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> 
     if os.path.isdir(output):
         if html_file is not None:
             raise OptionError(f"{flag('html')} applies to one output; {output} is a folder")
-        return show_sites(count, output, as_json=as_json, is_asked=True, **options)
+        return show_each_site(count, output, as_json=as_json, is_asked=True, **options)
     if html_file is not None:
         check_own(html_file, PAGE, [output])
     figures = count(output, jobs=options["jobs"], progress=shows_progress(options["quiet"]))

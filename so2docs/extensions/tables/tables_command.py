@@ -14,7 +14,8 @@ from so2docs.commands.options import (
     product_options,
     quiet,
 )
-from so2docs.commands.terminal import show_sites, shows_progress, tell
+from so2docs.commands.terminal import shows_progress, tell
+from so2docs.extensions.each_site_command import show_each_site
 from so2docs.options.products import TableOptions
 
 
@@ -60,7 +61,7 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
     from so2docs.extensions.tables.tables import tables as write_tables
 
     if output_dir is not None:
-        return show_sites(write_tables, paths, output_dir, quiet=quiet, **keywords)
+        return show_each_site(write_tables, paths, output_dir, quiet=quiet, **keywords)
     if len(paths) != 2:
         raise click.UsageError("give DUMP and DIR; for several dumps, give --output-dir DIR")
     if paths[1] == "-":

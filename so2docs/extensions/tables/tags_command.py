@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from so2docs.commands.options import command, output_dir, product_options, quiet
-from so2docs.commands.terminal import show_sites, shows_progress, tell
+from so2docs.commands.terminal import shows_progress, tell
+from so2docs.extensions.each_site_command import show_each_site
 from so2docs.options.products import ReplaceOptions, TagsOptions
 
 
@@ -38,7 +39,7 @@ def tags(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **optio
     from so2docs.extensions.tables.tags import tags as read_tags
 
     if output_dir is not None:
-        return show_sites(read_tags, paths, output_dir, quiet=quiet, **options)
+        return show_each_site(read_tags, paths, output_dir, quiet=quiet, **options)
     if len(paths) > 2:
         raise click.UsageError("for several dumps, give a folder: --output-dir DIR")
     dump, output = (*paths, "tags.jsonl.gz")[:2]

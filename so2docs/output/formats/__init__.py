@@ -27,42 +27,20 @@ def _class(name: str, item: Any) -> type[Format]:
     return item
 
 
-_OWN: dict[str, type[Format]] = {
+_CORE: dict[str, type[Format]] = {
     "jsonl": JsonLines,
     "json": JsonArray,
     "elasticsearch": Elasticsearch,
     "mongodb": MongoDB,
     "ravendb": RavenDB,
 }
-CLASSES: Registry[type[Format]] = Registry("so2docs.formats", _OWN, _class)
-"""Formats by name, except Parquet."""
+CLASSES: Registry[type[Format]] = Registry("so2docs.formats", _class, _CORE)
+"""Formats by name."""
 
 
 def of(options: Options) -> Format:
     """Make the format object for an output with these options."""
-    recipe = None if options.recipe is None else options.recipe.recipe
-    if options.form.format != "parquet":
-        return CLASSES[options.form.format](options.form, **_settings(options))
-    from so2docs.extensions.parquet.format import Parquet, RecordParquet
-
-    if recipe is None or recipe.schema is None:
-        form = Parquet(options.form, **_settings(options))
-    else:
-        form = RecordParquet(options.form, level=options.level)
-        form.record_schema = recipe.schema
-        form.is_one_a_question = recipe.is_by_site
-    form.core = options.core
-    return form
-
-
-def _settings(options: Options) -> dict[str, Any]:
-    return {
-        "level": options.level,
-        "fields": options.filters.fields,
-        "tables": options.shown,
-        "site": options.site_field,
-        "is_attributed": options.is_attributed,
-    }
+    return CLASSES[options.form.format].of(options)
 
 
 __all__ = ["CLASSES", "Format", "of"]

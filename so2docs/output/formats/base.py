@@ -12,7 +12,7 @@ from so2docs.merge import Document
 from so2docs.nest import Buffer
 from so2docs.options.choices import Compression
 from so2docs.options.field_paths import ALL_FIELDS, Fields
-from so2docs.options.table import OutputForm
+from so2docs.options.table import Options, OutputForm
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.segments import Journal, Segment
 
@@ -108,6 +108,18 @@ class Format(FileFormat):
         if form.split.size is not None:
             # Limit segments to a quarter of the file size, so that they fit and fill the file well.
             self.segment_bytes = min(self.segment_bytes, form.split.size // 4)
+
+    @classmethod
+    def of(cls, options: Options) -> Format:
+        """Make the format object for an output with these options."""
+        return cls(
+            options.form,
+            level=options.level,
+            fields=options.filters.fields,
+            tables=options.shown,
+            site=options.site_field,
+            is_attributed=options.is_attributed,
+        )
 
     def open_segment(self, first_id: int) -> OpenSegment:
         """Begin a segment whose first document has this question id."""

@@ -10,7 +10,7 @@ from support.places import SAMPLES
 import so2docs
 from so2docs.extensions.cards import columns
 from so2docs.extensions.cards.document_schema import build_schema
-from so2docs.extensions.recipes.finding import RECIPES
+from so2docs.options.recipe_choice import RECIPES
 from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.table import OF_CONVERT
 

@@ -13,6 +13,7 @@ from support.rendered import is_sound, rendered, seen, words
 from support.twins import FORMULAS, MARKDOWN, is_markdown_taken
 
 import so2docs
+from so2docs.extensions.markdown import bodies
 from so2docs.extensions.markdown.conversion import to_markdown
 from so2docs.parse import core
 
@@ -28,7 +29,7 @@ def test_formulas_are_unchanged() -> None:
     for body, markdown in FORMULAS.items():
         assert to_markdown(body, "$") == markdown
         if core.built() == "compiled":
-            assert core.to_markdown(body, "$") == markdown
+            assert bodies.to_markdown(body, "$") == markdown
 
 
 def test_formulas_between_escaped_signs() -> None:
@@ -50,7 +51,7 @@ def test_the_compiled_core_leaves_rare_bodies_to_the_reference() -> None:
     left = ("a<!-- b -->", "<P>a", "&copy", "<code><b>a</b></code>", "<pre>a", "a_\udfff")
     for body in (*left, "<em>a €</em>b"):
         assert not is_markdown_taken(body)
-        assert core.to_markdown(body) == to_markdown(body)
+        assert bodies.to_markdown(body) == to_markdown(body)
 
 
 TEXTS = st.text(st.sampled_from("ab1 \n*_`[]()<>&!\\#-+=|~.:\xa0é—'\""), max_size=12)

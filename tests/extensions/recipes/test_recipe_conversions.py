@@ -22,8 +22,8 @@ from support.places import CHECKOUT, DUMPS, LONG, NO_DUMPS, SAMPLES
 
 import so2docs
 from so2docs.extensions.markdown.conversion import to_markdown
-from so2docs.extensions.recipes.finding import RECIPES as OWN
-from so2docs.extensions.recipes.recipe import INTEGER, Recipe, Setting, record
+from so2docs.options.recipe import INTEGER, Recipe, Setting, record
+from so2docs.options.recipe_choice import RECIPES as OWN
 from so2docs.pipeline import bucket as buckets
 from so2docs.pipeline import second_pass
 from so2docs.schema import QUESTION_ATTRIBUTES

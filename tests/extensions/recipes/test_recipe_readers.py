@@ -14,7 +14,7 @@ from support.readers import import_reader
 
 import so2docs
 from so2docs.extensions.recipes.beir import BEIR
-from so2docs.extensions.recipes.finding import RECIPES as OWN
+from so2docs.options.recipe_choice import RECIPES as OWN
 
 # Warnings of the programs are not ours.
 pytestmark = [pytest.mark.readers, pytest.mark.filterwarnings("default")]

@@ -20,11 +20,11 @@ from so2docs.dump.source import Source
 from so2docs.extensions.markdown.conversion import to_markdown
 from so2docs.extensions.recipes import threads
 from so2docs.extensions.recipes.answers import draw_pairs
-from so2docs.extensions.recipes.finding import RECIPES as OWN
-from so2docs.extensions.recipes.finding import choose_recipe
 from so2docs.extensions.recipes.passages import Splitter, make_splitter
-from so2docs.extensions.recipes.recipe import INTEGER, TEXT, Recipe, array, record
 from so2docs.options import sites
+from so2docs.options.recipe import INTEGER, TEXT, Recipe, array, record
+from so2docs.options.recipe_choice import RECIPES as OWN
+from so2docs.options.recipe_choice import choose_recipe
 from so2docs.output.recording import RecordMaker
 
 HOST = "beer.stackexchange.com"

@@ -14,7 +14,7 @@ from support.spark_runs import assert_same_as_plain, files_of, lines_of, noisy_d
 
 import so2docs
 from so2docs.dump import storage
-from so2docs.output import stores
+from so2docs.extensions.spark import stores
 
 pytestmark = pytest.mark.spark
 

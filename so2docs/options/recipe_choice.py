@@ -12,33 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from so2docs.errors import OptionError, did_you_mean, flag
-from so2docs.extensions.recipes.answers import KTO, MESSAGES, PAIRS, PREFERENCES, QA, TRIPLETS
-from so2docs.extensions.recipes.beir import BEIR
-from so2docs.extensions.recipes.hub import HUB
-from so2docs.extensions.recipes.parts import BLOCKS, EDITS
-from so2docs.extensions.recipes.recipe import BEST, Recipe
-from so2docs.extensions.recipes.threads import CHUNKS, THREAD
+from so2docs.options.recipe import BEST, Recipe
 from so2docs.registry import Registry
 
 
-def _check_entry_point(name: str, recipe: Any) -> Recipe:
+def _check(name: str, recipe: Any) -> Recipe:
     if isinstance(recipe, Recipe):
-        return replace(recipe, name=name)
+        return recipe if recipe.name == name else replace(recipe, name=name)
     if not callable(recipe):
         raise TypeError("it is neither a so2docs.Recipe nor a function")
     return Recipe(name, recipe)
 
 
-_OWN = (PREFERENCES, PAIRS, TRIPLETS, QA, KTO, MESSAGES, THREAD, CHUNKS, BLOCKS, EDITS, HUB, BEIR)
-RECIPES: Registry[Recipe] = Registry(
-    "so2docs.recipes", {recipe.name: recipe for recipe in _OWN}, _check_entry_point
-)
+RECIPES: Registry[Recipe] = Registry("so2docs.recipes", _check)
 """Recipes by name: those of this package, and those of other packages from entry points."""
 
-ALIASES = {alias: recipe.name for recipe in _OWN for alias in recipe.aliases}
-"""Recipes of this package by alias."""
+ALIASES = {"dpo": "pairs", "sft": "messages", "rag": "chunks"}
+"""Recipes by other common names, after the purpose of the records."""
 
-OPTIONS = ("accepted", "drop_users")
+RECIPE_OPTIONS = ("accepted", "drop_users")
 """Options of a conversion that change the records of some recipes; see `Recipe.options`."""
 
 RecipeLike = str | Recipe | Callable[..., Any]
@@ -51,7 +43,7 @@ class RecipeChoice:
 
     Attributes:
         spec: Name of a recipe, or `package.module:name` for a recipe of the user.
-        options: Names of the given options among `OPTIONS`.
+        options: Names of the given options among `RECIPE_OPTIONS`.
         settings: Settings that differ from the defaults, by name.
         left_out: Columns to leave out of the records.
     """
@@ -102,7 +94,7 @@ def choose_recipe(
     Args:
         recipe_like: Name of a recipe, `package.module:name`, a `Recipe`, or a function.
         settings: Values of settings by name, as text or with their type.
-        options: Names of the given options among `OPTIONS`, which any recipe allows.
+        options: Names of the given options among `RECIPE_OPTIONS`, which any recipe allows.
 
     Raises:
         OptionError: The recipe is unknown, workers cannot import it, or it does not have one of the
@@ -176,7 +168,8 @@ def _function(recipe: Recipe | Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _full_name(recipe_like: Recipe | Callable[..., Any]) -> str:
-    for name, recipe in RECIPES.own.items():
+    for name in RECIPES.own:
+        recipe = RECIPES[name]
         if recipe_like is recipe or recipe_like is recipe.function:
             return name
     function = _function(recipe_like)

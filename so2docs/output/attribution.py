@@ -11,15 +11,12 @@ from typing import Any
 
 from so2docs.domain import license_at
 from so2docs.errors import RecipeError, flag
-from so2docs.extensions.recipes.recipe import TEXT, Schema, array
+from so2docs.options.recipe import TEXT, Schema, array
 from so2docs.schema import CONTENT, HISTORY_TYPES
 
 Row = dict[str, Any]
 Author = tuple[str, str | None]
 """Display name and profile URL."""
-
-FIELDS = ("Id", "CreationDate", "OwnerUserId", "OwnerDisplayName", "ContentLicense")
-"""Attributes of a post that are needed for the attribution."""
 
 KEYS = frozenset({"Url", "Licenses", "Authors"})
 """Attributes added to posts or documents."""

@@ -119,6 +119,9 @@ class Recipe:
             is not called.
         files: Names of the files for the records, if there are several; the function then returns
             each record as `{file: record}`.
+        finish: For several files, the function that makes these files, given the paths of the
+            output, the state of the file of records, and the report, which it completes. Returns
+            the states of the files, and that of their record or None.
         needs_all_questions: Whether the option `accepted` leaves no questions out, because the
             function needs them all.
         reads_html: Whether the recipe reads the HTML of the bodies and supports no other form.
@@ -141,7 +144,6 @@ class Recipe:
             of several dumps writes a folder for each site, with an output named `train`.
         counted: Name of the column whose values are counted in the summary and in the card.
         summary: Description of a record in a few words.
-        aliases: Other common names, after the purpose of the records.
         tasks: Task categories for cards, from https://huggingface.co/tasks.
         meanings: Meanings of the columns for cards, by name or path; a path takes precedence. A
             column without an entry has the `description` in the schema.
@@ -160,6 +162,7 @@ class Recipe:
     attributed: bool | Literal["posts"] = False
     min_answers: int = 0
     files: tuple[str, ...] = ()
+    finish: Callable[..., tuple[list[Any], Any]] | None = None
     needs_all_questions: bool = False
     reads_html: bool = False
     settings: tuple[Setting, ...] = ()
@@ -174,7 +177,6 @@ class Recipe:
     is_by_site: bool = False
     counted: str | None = None
     summary: str = ""
-    aliases: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     meanings: Mapping[str, str] = field(default_factory=dict)
     configurations: Mapping[str, tuple[str, str]] = field(default_factory=dict)

@@ -1,0 +1,100 @@
+"""Tasks of the second pass, and the steps that change the records of a task before the merge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from so2docs import merge
+from so2docs.counts import ChunkTally, RowCounts
+from so2docs.options.choices import Compression
+from so2docs.options.table import Options
+from so2docs.output.segments import Segment
+from so2docs.parse.keep_lists import Kept
+from so2docs.registry import Registry
+from so2docs.store.blocks import Block
+from so2docs.store.users import UserTable
+
+if TYPE_CHECKING:
+    from so2docs.processes.pool import Workers
+    from so2docs.spill import Spill
+
+
+@dataclass(frozen=True, slots=True)
+class BucketTask:
+    """A range of question ids to nest in one task.
+
+    Attributes:
+        ids: The question ids.
+        size: Size of the JSON of these questions, in bytes.
+        blocks: The blocks of these questions, in the order of the dump, each with its file.
+        first_question_of: First question of each post id that occurs under several questions.
+        options: Options of the conversion.
+        cuts: First question ids of the output files, except the first file, that start in `ids`.
+        limit: Maximum number of documents.
+        users: Table of the users, if users are nested.
+        prepared: Result of the preparation of each step in `options.steps`, by name.
+        temporary: File for the segments; None to keep the segments in memory.
+        strays: Compression of the side file.
+        kept: Ids of the questions to write; None for all questions.
+        segment_bytes: Approximate size of a segment, in bytes; 0 for the usual size.
+        following: Tasks whose documents may share a segment with the last documents of this task.
+    """
+
+    ids: range
+    size: int
+    blocks: list[tuple[str, Block]]
+    first_question_of: dict[int, int]
+    options: Options
+    cuts: tuple[int, ...] = ()
+    limit: int | None = None
+    users: UserTable | None = None
+    prepared: Mapping[str, Any] = field(default_factory=dict)
+    temporary: str | None = None
+    strays: Compression = "none"
+    kept: Kept | None = None
+    segment_bytes: int = 0
+    following: tuple[BucketTask, ...] = ()
+
+
+@dataclass(slots=True)
+class BucketResult:
+    """Documents and strays of a range of question ids, ready to be appended."""
+
+    ids: range
+    size: int
+    segments: list[Segment]
+    strays: list[Segment]
+    first_stray: bytes
+    counts: RowCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step between loading the records of a bucket and merging them.
+
+    Attributes:
+        prepare: Called once between the passes, with the spill, the options, the tallies of the
+            nested tables, the path of the map of posts to their questions, and the workers. The
+            result is in `BucketTask.prepared`.
+        apply: Called in a worker, with the task, its records, the counts to add to, and the list
+            for lines of strays. Returns the changed records, in a context.
+    """
+
+    prepare: Callable[[Spill, Options, Iterable[ChunkTally], str, Workers], Any]
+    apply: Callable[
+        [BucketTask, Iterable[merge.Block], RowCounts, list[bytes]],
+        AbstractContextManager[Iterable[merge.Block]],
+    ]
+
+
+def _check(name: str, item: Any) -> Step:
+    if not isinstance(item, Step):
+        raise TypeError("it is not a so2docs.pipeline.tasks.Step")
+    return item
+
+
+STEPS: Registry[Step] = Registry("so2docs.steps", _check)
+"""Steps by the name of the option that requests them; see `Options.steps`."""
