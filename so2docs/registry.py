@@ -16,6 +16,7 @@ from so2docs.errors import OptionError
 Thing = TypeVar("Thing")
 
 EXTENSIONS: dict[str, dict[str, str]] = {
+    "so2docs.additions": {"card": "so2docs.extensions.cards.card:ADDITION"},
     "so2docs.bodies": {"markdown": "so2docs.extensions.markdown.bodies:make_converter"},
     "so2docs.frames": {"frame": "so2docs.extensions.parquet.frames:Frame"},
     "so2docs.formats": {"parquet": "so2docs.extensions.parquet.format:Parquet"},

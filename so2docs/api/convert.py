@@ -28,8 +28,6 @@ from so2docs.errors import (
     require_packages,
     resumable,
 )
-from so2docs.extensions.cards import card
-from so2docs.extensions.cards.manifest import locate
 from so2docs.options.keywords import ConvertKeywords, IteratorKeywords, spell_out
 from so2docs.options.output_form import default_output, output_form, records_path
 from so2docs.options.request import (
@@ -48,6 +46,7 @@ from so2docs.options.table import (
     RunOptions,
     taken_by,
 )
+from so2docs.output.additions import ADDITIONS, Addition
 from so2docs.output.new_files import output_lock, temporary_folder, write_file
 from so2docs.output.part_files import REPORT, check_own, describe_missing_folder
 from so2docs.output.paths import OutputOfConversion, OutputPaths
@@ -185,99 +184,122 @@ def convert_validated(
     if path == run.report == "-":
         raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")
     begun = time.perf_counter()
-
-    def end(report: Report) -> None:
-        report.seconds = time.perf_counter() - begun
-        report.file_bytes = os.path.getsize(report.dump) if os.path.isfile(report.dump) else 0
-        write_report(run.report, report.as_dict())
-
+    additions = [ADDITIONS[name] for name in run.additions]
     with Source(dump) as source:
         check_report(run.report, [source.path, path, *run.tables.values()])
         options = options_for(source, kwargs, output_form(path, kwargs), site_field)
-        recipe = None if options.recipe is None else options.recipe.recipe
-        names = OutputPaths(
-            path,
-            run.work_dir,
-            options.form,
-            made_of_it=() if recipe is None else recipe.files,
-            is_by_site=recipe is not None and recipe.is_by_site,
-        )
-        try:
-            return _run(source, options, run, names, end=end)
-        except DumpError as error:
-            if isinstance(error, ChangedDumpError) and has_spill(names):
-                error.advice += f", with {flag('restart', True)} if it has changed"
-            if error.excerpt and OptOuts(options.filters, None).mentions(error.excerpt):
-                error.excerpt = None
-            names.save_excerpt(error)
-            raise
+        names = OutputPaths.of(path, options, run)
+        with _explain_dump_errors(names, options), disk_errors():
+            files = _plan(source, options, run, names, additions)
+
+            def finish(report: Report) -> None:
+                for addition in additions:
+                    addition.write(names, [file.file for file in files])
+                report.seconds = time.perf_counter() - begun
+                report.file_bytes = (
+                    os.path.getsize(report.dump) if os.path.isfile(report.dump) else 0
+                )
+                write_report(run.report, report.as_dict())
+
+            report = _run(files, options, run, names, finish)
+            if not report.is_new:
+                for addition in additions:
+                    addition.complete(report.output, force=run.force)
+                if not _has_report(report, run.report):
+                    write_report(run.report, report.as_dict())
+    return report
 
 
-def _run(
+@contextmanager
+def _explain_dump_errors(names: OutputPaths, options: Options) -> Iterator[None]:
+    """Add the advice to start over, and save the excerpt unless an opted-out user is in it."""
+    try:
+        yield
+    except DumpError as error:
+        if isinstance(error, ChangedDumpError) and has_spill(names):
+            error.advice += f", with {flag('restart', True)} if it has changed"
+        if error.excerpt and OptOuts(options.filters, None).mentions(error.excerpt):
+            error.excerpt = None
+        names.save_excerpt(error)
+        raise
+
+
+def _plan(
     source: Source,
     options: Options,
     run: RunOptions,
     names: OutputPaths,
-    *,
-    end: Callable[[Report], None],
+    additions: Iterable[Addition],
+) -> list[TableFile]:
+    """Find the files to read, and check that everything can be written."""
+    for addition in additions:  # Refuse a URL before fetching any of it.
+        addition.check_sources([source.path, *map(str, run.tables.values())])
+    files = source.find_to_convert(options.tables, run.tables)
+    read = [file.file for file in files]
+    for addition in additions:
+        addition.check(names, options, read, force=run.force)
+    if _is_fresh(files, run, names):
+        # Open the first file here, so that an error in it leaves no output folder. A resumed
+        # session opens it at the chunk where it continues.
+        open_first(files, run, names)
+    names.make_folders()
+    names.check(read)
+    return files
+
+
+def _is_once(files: Iterable[TableFile]) -> bool:
+    """Whether an input can be read only once, so that the conversion cannot be resumed."""
+    return any(file.file is None for file in files)
+
+
+def _is_fresh(files: Iterable[TableFile], run: RunOptions, names: OutputPaths) -> bool:
+    """Whether the conversion starts over, instead of resuming an earlier session."""
+    return run.restart or _is_once(files) or not has_spill(names)
+
+
+def _run(
+    files: list[TableFile],
+    options: Options,
+    run: RunOptions,
+    names: OutputPaths,
+    finish: Callable[[Report], None],
 ) -> Report:
-    """Run both passes, then remove the spill unless `keep_spill` is set.
+    """Run both passes unless the output is up to date, and return the report.
 
-    If the output is up to date, only its missing card and report are written.
+    Args:
+        files: The tables to read, the posts first.
+        options: Options of the conversion.
+        run: Options of the run.
+        names: Paths of the output.
+        finish: Called with the report once the output is complete, before the spill is removed, so
+            that a conversion killed in the call can be resumed.
     """
-    with disk_errors():
-        if run.card:  # Refuse a URL before fetching any of it.
-            card.check_sources([source.path, *map(str, run.tables.values())])
-        files = source.find_to_convert(options.tables, run.tables)
-        read = [file.file for file in files]
-        if run.card:
-            card.check_card(names, options, read, force=run.force)
-        is_once = None in read
-        is_fresh = run.restart or is_once or not has_spill(names)
-        replaces = run.force or run.update
-        if is_fresh:
-            # Open the first file here, so that an error in it leaves no output folder. A resumed
-            # session opens it at the chunk where it continues.
-            open_first(files, run, names)
-        names.make_folders()
-        names.check(read)
-        if is_fresh:
-            record = Provenance.of(files, options)
-            output = OutputOfConversion(names, record)
-            existing = output.find(force=run.force, update=run.update)
-            if existing is not None:
-                return _complete(existing, run)
-            replaces = output.replaces
-            if not replaces:
-                names.check_side_files()
-        with opened_spill(names, restart=run.restart or is_once, is_once=is_once) as spill:
-            with disk_errors(), output_lock(names.output):
-                session = Session(files, spill, options, names, run)
-                try:
-                    report = session.run(replaces=replaces)
-                except BaseException:
-                    if is_once:
-                        names.remove_temporaries()
-                    raise
-                if run.card:
-                    card.write_card(names, read)
-                end(report)
-            # Release the lock first, so that a kill during the removal leaves a valid spill.
-            with disk_errors():
-                if run.keep_spill:
-                    spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
-                else:
-                    spill.remove()
+    is_once, replaces = _is_once(files), run.force or run.update
+    if _is_fresh(files, run, names):
+        output = OutputOfConversion(names, Provenance.of(files, options))
+        existing = output.find(force=run.force, update=run.update)
+        if existing is not None:
+            return existing
+        replaces = output.replaces
+        if not replaces:
+            names.check_side_files()
+    with opened_spill(names, restart=run.restart or is_once, is_once=is_once) as spill:
+        with disk_errors(), output_lock(names.output):
+            session = Session(files, spill, options, names, run)
+            try:
+                report = session.run(replaces=replaces)
+            except BaseException:
+                if is_once:
+                    names.remove_temporaries()
+                raise
+            finish(report)
+        # Release the lock first, so that a kill during the removal leaves a valid spill.
+        with disk_errors():
+            if run.keep_spill:
+                spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
+            else:
+                spill.remove()
     return report
-
-
-def _complete(existing: Report, run: RunOptions) -> Report:
-    """Write the missing card and report of an output that is up to date; return its report."""
-    if run.card:
-        card.describe_existing(locate(existing.output), force=run.force)
-    if not _has_report(existing, run.report):
-        write_report(run.report, existing.as_dict())
-    return existing
 
 
 def _has_report(report: Report, path: str | None) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from so2docs.errors import DumpError, So2docsError
 from so2docs.options.choices import COMPRESSIONS, EXTENSIONS, FORMATS, Compression
-from so2docs.options.table import OutputForm
+from so2docs.options.table import Options, OutputForm, RunOptions
 from so2docs.output import index
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import (
@@ -57,6 +57,18 @@ class OutputPaths:
     form: OutputForm = field(default_factory=OutputForm)
     made_of_it: tuple[str, ...] = ()
     is_by_site: bool = False
+
+    @classmethod
+    def of(cls, output: str, options: Options, run: RunOptions) -> OutputPaths:
+        """Return the paths of the output of a conversion."""
+        recipe = None if options.recipe is None else options.recipe.recipe
+        return cls(
+            output,
+            run.work_dir,
+            options.form,
+            made_of_it=() if recipe is None else recipe.files,
+            is_by_site=recipe is not None and recipe.is_by_site,
+        )
 
     @property
     def stem(self) -> str:

@@ -24,6 +24,7 @@ from so2docs.extensions.cards.outputs import (
 )
 from so2docs.extensions.cards.readme import START, readme_text, title_of
 from so2docs.options.table import Options
+from so2docs.output.additions import Addition
 from so2docs.output.new_files import FOR_SMALL_FILES, NewFiles
 from so2docs.output.part_files import CARD, check_folder, check_replaceable
 from so2docs.output.paths import OutputPaths
@@ -182,3 +183,6 @@ def _check_format(name: str) -> None:
             f"{flag('card', True)} supports the formats {', '.join(DESCRIBED)}, not {name}; "
             "leave it out"
         )
+
+
+ADDITION = Addition(check_sources, check_card, write_card, describe_existing)
