@@ -68,7 +68,8 @@ def convert(
     """
     keywords = given_keywords(options)
     if ":" in keywords.get("recipe", ""):
-        sys.path.insert(0, os.getcwd())  # Find recipes in the current folder, as `python -m` does.
+        # Find recipes in the current folder; at the end, so that no file there replaces a module.
+        sys.path.append(os.getcwd())
     if output_dir is not None:
         if output is not None:
             raise click.UsageError(

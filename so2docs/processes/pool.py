@@ -17,8 +17,6 @@ import errno
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
@@ -27,7 +25,8 @@ from contextlib import AbstractContextManager, suppress
 from typing import IO, TypeVar
 
 from so2docs.errors import So2docsError, WorkerDiedError, flag, spelling
-from so2docs.processes.worker import COMMAND
+from so2docs.processes.python import start_python
+from so2docs.processes.worker import serve
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -59,17 +58,16 @@ class _Worker:
 
     def __init__(self) -> None:
         try:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
+            self.process = start_python(serve)
         except OSError as error:
             raise So2docsError(
                 f"a worker process cannot be started: {error.strerror or error}",
                 retry=f"use fewer {flag('jobs')}, or raise {_LIMITS.get(error.errno, 'the limit')}",
             ) from error
         self.peak = 0
+        self._has_started = False
         with suppress(OSError):  # Ignore a dead worker here: its first task will fail.
-            self._send((sys.path, spelling()))
+            self._send(spelling())
 
     @property
     def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
@@ -88,20 +86,35 @@ class _Worker:
 
         Raises:
             WorkerDiedError: The process died before it returned a result.
+            So2docsError: The process could not start.
             Exception: The task raised this error.
         """
         try:
             self._send((function, task))
+            if not self._has_started:
+                self._has_started = pickle.load(self._pipes[1])
             result, error, cause, self.peak = pickle.load(self._pipes[1])
         except (EOFError, OSError, pickle.UnpicklingError):
-            raise WorkerDiedError(
-                "a worker process was killed, perhaps because memory ran out "
-                f"(if so, use fewer {flag('jobs')})",
-                retry="",
-            ) from None
+            raise self._explain_end() from None
         if error is not None:
             raise error from cause
         return result  # type: ignore[no-any-return]
+
+    def _explain_end(self) -> So2docsError:
+        with suppress(OSError):
+            self._pipes[0].close()
+        code = self.process.wait()
+        if not self._has_started and code >= 0:
+            return So2docsError(
+                f"{self.process.args[0]}: "  # type: ignore[index, str-bytes-safe]
+                f"ended with exit code {code} in place of starting a worker",
+                retry=f"check this interpreter, or use {flag('jobs', 1)}",
+            )
+        return WorkerDiedError(
+            "a worker process was killed, perhaps because memory ran out "
+            f"(if so, use fewer {flag('jobs')})",
+            retry="",
+        )
 
     def close(self) -> None:
         """Close the pipes and reap the process."""

@@ -1,4 +1,4 @@
-"""A worker process, which reads tasks from standard input and writes results to standard output.
+"""A worker process, which reads tasks from a pipe and writes results to another.
 
 No other worker shares these pipes, so the death of this process never blocks another worker. When
 the caller closes the task pipe or dies, the worker exits immediately.
@@ -15,23 +15,13 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 from so2docs.errors import naming_flags
-
-COMMAND = (
-    "import pickle, sys; sys.path[:], flags = pickle.load(sys.stdin.buffer); "
-    "from so2docs.processes.worker import serve; serve(flags)"
-)
-"""Python code of a worker.
-
-Its first input is the caller's search path for modules, and how the caller spells options.
-"""
-
 
 in_worker = threading.Event()
 """Set in worker processes."""
@@ -44,13 +34,20 @@ class InWorkerError(Exception):
         return f"\n{self.args[0]}"
 
 
-def serve(flags: Mapping[str, str] | None) -> None:
-    """Run tasks until the caller closes the pipe; `flags` is the argument of `naming_flags`."""
+def serve(tasks: BinaryIO, results: BinaryIO) -> None:
+    """Run tasks until the caller closes the pipe.
+
+    The first input is the argument of `naming_flags`, and the first output is True.
+    """
+    try:
+        flags = pickle.load(tasks)
+    except EOFError:  # The caller is gone.
+        return
     with naming_flags(flags):
-        _serve()
+        _serve(tasks, results)
 
 
-def _serve() -> None:
+def _serve(pipe: BinaryIO, results: BinaryIO) -> None:
     in_worker.set()
     # Ignore signals: stopping a service signals all its processes, but the caller decides when a
     # worker ends.
@@ -58,11 +55,9 @@ def _serve() -> None:
         signal.signal(number, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):  # Windows has no signal masks.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
-    results = os.fdopen(os.dup(1), "wb")
-    with suppress(OSError):
-        os.dup2(2, 1)  # Keep output that libraries print out of the results.
+    _write(results, pickle.dumps(True))
     tasks: SimpleQueue[tuple[Callable[[Any], Any], Any]] = SimpleQueue()
-    threading.Thread(target=_receive, args=(sys.stdin.buffer, tasks), daemon=True).start()
+    threading.Thread(target=_receive, args=(pipe, tasks), daemon=True).start()
     _keep_freed_memory()
     # Disable automatic garbage collection, and collect once per task, which saves 3 % of the time:
     # the passes make millions of objects, but hardly any reference cycles.
@@ -75,11 +70,15 @@ def _serve() -> None:
         if function not in functions:
             functions.add(function)
             gc.freeze()  # Exclude imported objects from collections: this saves 3 % of the time.
-        try:
-            results.write(answer)
-            results.flush()
-        except OSError:
-            os._exit(1)  # The caller is gone.
+        _write(results, answer)
+
+
+def _write(results: BinaryIO, answer: bytes) -> None:
+    try:
+        results.write(answer)
+        results.flush()
+    except OSError:
+        os._exit(1)  # The caller is gone.
 
 
 def _receive(pipe: BinaryIO, tasks: SimpleQueue[Any]) -> None:

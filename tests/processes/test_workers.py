@@ -4,6 +4,7 @@ import gc
 import importlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -17,6 +18,8 @@ from support.processes import children
 
 from so2docs.errors import Location, MalformedDumpError, So2docsError, WorkerDiedError
 from so2docs.processes.pool import Workers
+
+TESTS = str(Path(__file__).parents[1])
 
 
 def late(task: int) -> tuple[int, int]:
@@ -177,6 +180,86 @@ def test_advice_if_a_worker_cannot_start(monkeypatch: pytest.MonkeyPatch) -> Non
     expected = "a worker process cannot be started: No such file or directory; .*fewer jobs"
     with pytest.raises(So2docsError, match=expected), Workers(2) as workers:
         list(workers.run(abs, range(3)))
+
+
+def test_workers_start_where_the_program_is_not_python(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In uWSGI, an embedded interpreter or a frozen program, `sys.executable` is something else."""
+    program = tmp_path / "uwsgi"
+    program.write_text("#!/bin/sh\ntouch $0.started")
+    program.chmod(0o755)
+    for executable in (None, "", str(program)):
+        monkeypatch.setattr(sys, "executable", executable)
+        with Workers(2) as workers:
+            assert list(workers.run(abs, range(-3, 0))) == [3, 2, 1]
+    for prefix in ("prefix", "base_prefix"):
+        monkeypatch.setattr(sys, prefix, str(tmp_path))
+    expected = "uwsgi is not a Python interpreter; use jobs=1"
+    with pytest.raises(So2docsError, match=expected), Workers(2) as workers:
+        list(workers.run(abs, range(3)))
+    assert not Path(f"{program}.started").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="runs a shell script")
+def test_an_interpreter_that_ends_at_once_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexit 7")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    expected = "python: ended with exit code 7 in place of .* check this interpreter, or use jobs=1"
+    with pytest.raises(So2docsError, match=expected), Workers(2) as workers:
+        list(workers.run(abs, range(3)))
+
+
+NOISY = """
+import os, subprocess, sys
+print("loaded")
+os.write(1, b"again")
+subprocess.run([sys.executable, "-S", "-c", "print('child')"], check=True)
+assert sys.stdin.read() == ""
+"""
+
+
+def test_output_at_the_start_of_python_stays_out_of_the_results(tmp_path: Path) -> None:
+    """`sitecustomize` and `.pth` files run before the worker does."""
+    (tmp_path / "sitecustomize.py").write_text(NOISY)
+    done = run_python("-c", SUM, env={"PYTHONPATH": str(tmp_path)}, stdin=subprocess.DEVNULL)
+    assert done.stdout.splitlines()[-1] == "[3, 2, 1]"
+
+
+SUM = """
+from so2docs.processes.pool import Workers
+with Workers(2) as workers:
+    print(list(workers.run(abs, range(-3, 0))))
+"""
+
+
+def test_workers_import_nothing_from_the_current_folder(tmp_path: Path) -> None:
+    for name in ("pickle", "struct", "re", "types", "site", "traceback", "queue"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('a script of the user')")
+    script = tmp_path / "folder" / "script.py"
+    script.parent.mkdir()
+    script.write_text(SUM)
+    assert run_python(script, cwd=tmp_path).stdout == "[3, 2, 1]\n"
+
+
+def flags_here(task: int) -> tuple[bool, bool, bool]:
+    return sys.flags.isolated == 1, sys.flags.utf8_mode == 1, sys.flags.optimize == 1
+
+
+@pytest.mark.parametrize("flags", [["-I"], ["-X", "utf8"], ["-O"], ["-X", "utf8=0"]])
+def test_workers_have_the_flags_of_the_interpreter(flags: list[str]) -> None:
+    code = f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); sys.path.append({TESTS!r})
+from so2docs.processes.pool import Workers
+from test_workers import flags_here
+with Workers(2) as workers:
+    print(next(workers.run(flags_here, [1])) == flags_here(1))
+"""
+    assert run_python(*flags, "-c", code).stdout == "True\n"
 
 
 def unsendable(task: int) -> object:

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from so2docs.processes.worker import COMMAND
+from so2docs.processes.worker import serve
 
 
 def members(group: int) -> list[int]:
@@ -29,7 +29,7 @@ def descendants(parent: int) -> list[int]:
 
 
 def _is_worker(args: str) -> bool:
-    return COMMAND in args or "spawn_main" in args
+    return f"from {serve.__module__} import {serve.__name__}" in args or "spawn_main" in args
 
 
 def _processes() -> list[list[str]]:

@@ -37,7 +37,8 @@ def recipes(name: str | None) -> None:
         for recipe in map(RECIPES.__getitem__, RECIPES):
             click.echo(f"{_title(recipe)}")
         return
-    sys.path.insert(0, os.getcwd())  # Find recipes in the current folder, as `python -m` does.
+    # Find recipes in the current folder; at the end, so that no file there replaces a module.
+    sys.path.append(os.getcwd())
     choice = choose_recipe(name)
     recipe = choice.recipe
     click.echo(_title(recipe))

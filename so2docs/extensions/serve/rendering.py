@@ -10,16 +10,17 @@ from __future__ import annotations
 import queue
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from threading import Lock, Timer
+from typing import BinaryIO
 
 import orjson
 from markupsafe import Markup
 
 from so2docs.extensions.serve.bodies import Kind, Renderer
+from so2docs.processes.python import start_python
 
 _WORKERS = 2
 _CPU_SECONDS = 3
@@ -37,16 +38,13 @@ Text = tuple[Kind, str]
 class Renderings:
     """Renders texts in worker processes, which start when they are needed."""
 
-    def __init__(self, command: Sequence[str] | None = None) -> None:
+    def __init__(self, work: Callable[[BinaryIO, BinaryIO], object] | None = None) -> None:
         """Prepare the renderer, without starting a worker.
 
         Args:
-            command: Command that starts a worker; if None, Python with this module.
+            work: Function that a worker runs; if None, `run_worker`.
         """
-        # Use the import path of this process, so that modules in the current folder are not
-        # imported.
-        code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import work; work()"
-        self._command = list(command or (sys.executable, "-P", "-c", code))
+        self._work = work or run_worker
         self._slots: queue.LifoQueue[subprocess.Popen[bytes] | None] = queue.LifoQueue()
         for _ in range(_WORKERS):
             self._slots.put(None)
@@ -119,12 +117,7 @@ class Renderings:
 
     def _start(self) -> subprocess.Popen[bytes]:
         with self._lock:
-            process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
+            process = start_python(self._work, stderr=subprocess.DEVNULL)
             self._running.add(process)
             if self._is_closed:
                 process.kill()
@@ -145,18 +138,18 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         pass
 
 
-def work() -> None:
-    """Run a worker: read requests from standard input, and write a line of JSON for each text."""
+def run_worker(requests: BinaryIO, rendered: BinaryIO) -> None:
+    """Run a worker: read requests, and write a line of JSON for each text."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The server handles Ctrl-C.
     _limit_memory()
-    for line in sys.stdin.buffer:
+    for line in requests:
         values, texts = orjson.loads(line)
         renderer = Renderer(**values)
         for kind, text in texts:
             _limit_time(_CPU_SECONDS)
-            sys.stdout.buffer.write(orjson.dumps(_render(renderer, kind, text)) + b"\n")
+            rendered.write(orjson.dumps(_render(renderer, kind, text)) + b"\n")
             # Flush each result, so that the server knows which text ended this process.
-            sys.stdout.buffer.flush()
+            rendered.flush()
         _limit_time(0)
 
 

@@ -20,6 +20,7 @@ from so2docs.commands.options import (
 )
 from so2docs.commands.terminal import say, tell
 from so2docs.errors import ClusterError
+from so2docs.processes.python import find_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,7 +143,7 @@ def start_session(
     elif "SPARK_REMOTE" not in os.environ:
         _check_java()
         # Make executors on this machine use this Python and its packages.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_PYTHON", find_python())
         if master is not None and master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Do not listen on the network.
         shows_progress_bar = str(not quiet and sys.stderr.isatty()).lower()

@@ -352,6 +352,8 @@ def test_ones_own_recipe(tmp_path: Path) -> None:
 
 def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def titles(q):\n    return [{'title': q['Title']}]\n")
+    for name in ("pickle", "struct", "re", "difflib", "tqdm"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not a module of Python')\n")
     so2docs_command = str(Path(sys.executable).with_name("so2docs"))
     command = [so2docs_command, "convert", str(SAMPLES / "posts.xml"), "t.jsonl"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -6,7 +6,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
 
+import orjson
 import pytest
 
 from so2docs.extensions.serve.bodies import Kind, Renderer
@@ -149,24 +152,21 @@ def test_cells_of_tables_are_aligned(attribute: str, aligned: str) -> None:
     assert "style" not in html
 
 
-STUBBORN = """
-import sys, orjson
-for line in sys.stdin.buffer:
-    for kind, text in orjson.loads(line)[1]:
-        if text == "forever":
-            print("begun", file=sys.stderr, flush=True)
-            while True: pass
-        if text == "dies":
-            sys.exit()
-        sys.stdout.buffer.write(orjson.dumps(f"[{text}]") + b"\\n")
-        sys.stdout.buffer.flush()
-"""
+def stubborn_worker(requests: BinaryIO, rendered: BinaryIO) -> None:
+    for line in requests:
+        for _, text in orjson.loads(line)[1]:
+            while text == "forever":
+                pass
+            if text == "dies":
+                sys.exit()
+            rendered.write(orjson.dumps(f"[{text}]") + b"\n")
+            rendered.flush()
 
 
 @pytest.fixture
 def stubborn() -> Iterator[Renderings]:
     """Workers that never finish one text, and die on another."""
-    renderings = Renderings([sys.executable, "-c", STUBBORN])
+    renderings = Renderings(stubborn_worker)
     yield renderings
     renderings.close()
 
@@ -226,5 +226,17 @@ def test_an_error_of_a_library_costs_one_text() -> None:
     try:
         texts: list[tuple[Kind, str]] = [("nothing", "a & b"), ("body", "<p>b</p>")]  # type: ignore[list-item]
         assert renderings.render(SITE, texts) == ['<div class="plain">a &amp; b</div>', "<p>b</p>"]
+    finally:
+        renderings.close()
+
+
+def test_output_at_the_start_of_python_does_not_reach_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('loaded')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    renderings = Renderings()
+    try:
+        assert renderings.render(SITE, [("body", "<p>b</p>")]) == ["<p>b</p>"]
     finally:
         renderings.close()
