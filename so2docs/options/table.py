@@ -47,6 +47,7 @@ from so2docs.options.option import (
 from so2docs.options.recipe import METADATA
 from so2docs.options.recipe_choice import ALIASES, RECIPES, RecipeChoice, RecipeLike
 from so2docs.options.split import Split, parse_split
+from so2docs.processes.processors import count_processors
 from so2docs.progress import Shown
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
@@ -685,7 +686,8 @@ class RunOptions:
         parse=at_least(1),
         flags=("-j",),
         usually="all cores",
-        more="A small dump is converted by one process.",
+        more="A small dump is converted by one process. Limits on the cores of the process apply, "
+        "such as those of containers, `taskset` and Slurm.",
     )
     chunk_bytes: int | None = _run(
         "Number of bytes of the dump for each task of the first pass.",
@@ -776,7 +778,7 @@ class RunOptions:
     @property
     def threads(self) -> int:
         """Number of threads for decompression."""
-        return self.jobs or os.cpu_count() or 1
+        return self.jobs or count_processors()
 
 
 OPTIONS: dict[str, Option] = {

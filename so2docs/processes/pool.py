@@ -14,7 +14,6 @@ dead worker could block. When the caller closes the task pipe or dies, the worke
 from __future__ import annotations
 
 import errno
-import os
 import pickle
 import signal
 import threading
@@ -25,6 +24,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import IO, TypeVar
 
 from so2docs.errors import So2docsError, WorkerDiedError, flag, spelling
+from so2docs.processes.processors import count_processors
 from so2docs.processes.python import start_python
 from so2docs.processes.worker import serve
 
@@ -49,7 +49,7 @@ def choose_jobs(jobs: int | None, size: int, tasks: int | None = None) -> int:
         size: Size of the input in bytes; 0 if unknown.
         tasks: Number of tasks, which is the maximum; None if unknown.
     """
-    count = jobs or (1 if 0 < size < _WORTH_A_PROCESS else os.cpu_count() or 1)
+    count = jobs or (1 if 0 < size < _WORTH_A_PROCESS else count_processors())
     return count if tasks is None else max(1, min(count, tasks))
 
 

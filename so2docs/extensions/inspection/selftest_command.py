@@ -15,6 +15,7 @@ import click
 import so2docs
 from so2docs.commands.options import command
 from so2docs.parse import core
+from so2docs.processes.processors import count_processors
 
 
 def describe_installation() -> dict[str, str]:
@@ -24,7 +25,7 @@ def describe_installation() -> dict[str, str]:
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "SQLite": sqlite3.sqlite_version,
-        "processors": str(os.cpu_count()),
+        "processors": f"{count_processors()} of {os.cpu_count()}",
     }
     for requirement in _requirements():
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]

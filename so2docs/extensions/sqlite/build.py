@@ -76,6 +76,7 @@ from so2docs.output.product import Product, read_provenance
 from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.output.sqlite_file import connect, explained
 from so2docs.processes.pool import Workers
+from so2docs.processes.processors import count_processors
 from so2docs.progress import Shown, bar
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.reader.reading import read
@@ -499,7 +500,7 @@ class _Building:
         start = list(itertools.islice(batches, 2))
         # This process makes the rows if there are two, because sending rows costs CPU time. For
         # small inputs, processes cost more than they save.
-        makers = min(_MOST_MAKERS, (jobs or os.cpu_count() or 1) - 2)
+        makers = min(_MOST_MAKERS, (jobs or count_processors()) - 2)
         is_apart = makers > 0 and source.documents is None and len(start) > 1
         make = make_packed_rows if is_apart else make_rows
         with Workers(makers if is_apart else 1, is_apart=is_apart) as workers:
