@@ -107,6 +107,7 @@ ONLY_USERS = {
         "spill",
         "extensions.sqlite.about",
         "extensions.sqlite.build",
+        "extensions.sqlite.layout",
         "extensions.sqlite.rows",
         "extensions.sqlite.search",
     },

@@ -431,7 +431,7 @@ class Store:
         """Count the posts that match a full-text query, up to one more than can be ranked."""
         low, high = self._bounds
         count = self._value(
-            "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match "
+            "SELECT count(*) FROM (SELECT 1 FROM texts_fts WHERE texts_fts MATCH :match "
             "AND rowid BETWEEN :low AND :high LIMIT :most)",
             match=match,
             low=low,
@@ -580,7 +580,7 @@ def search_all(
 
 
 _WITH_WORDS = (
-    "WITH s AS (SELECT rowid AS Row, rank AS Rank FROM search WHERE search MATCH :match "
+    "WITH s AS (SELECT rowid AS Row, rank AS Rank FROM texts_fts WHERE texts_fts MATCH :match "
     "AND rowid BETWEEN :low AND :high ORDER BY rowid DESC LIMIT :most) "
 )
 """The latest posts that match a full-text query, for `_posts_sql`."""

@@ -15,7 +15,7 @@ import orjson
 
 from so2docs.domain import site_language
 from so2docs.errors import OutputError, flag
-from so2docs.extensions.sqlite.layout import ABOUT, FORMAT, PAGES, literal, quoted
+from so2docs.extensions.sqlite.layout import ABOUT, FORMAT, PAGES, SEARCH, literal, quoted
 from so2docs.output.provenance import Provenance, load
 
 
@@ -147,13 +147,13 @@ def connect_to_site(about: About, site: SiteAbout) -> sqlite3.Connection:
     """Open a database with the tables of one site, where `Id` alone identifies a post.
 
     In a database of several sites, these are temporary views. Questions, answers, documents and
-    texts also have a `Row`, by which `search` finds them.
+    texts also have a `Row`, by which the search index finds them.
     """
     connection = connect(about.path)
     tables = [
         name
         for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-        if name not in ("search", ABOUT) and not name.startswith(("search_", "sqlite_"))
+        if name != ABOUT and not name.startswith((SEARCH, "sqlite_"))
     ]
     for table in tables:
         if table == PAGES:  # A document has its page's number.
@@ -222,5 +222,5 @@ def _tables(about: About) -> dict[str, Any]:
         tables["users"] = {"label_column": "DisplayName", "sort_desc": "Reputation"}
     searched = {"all": ("questions", "answers", "texts"), "titles": ("questions", "texts")}
     for name in searched.get(about.record.options["search"], ()):
-        tables[name] |= {"fts_table": "search", "fts_pk": row}
+        tables[name] |= {"fts_table": SEARCH, "fts_pk": row}
     return {name: settings for name, settings in tables.items() if settings}

@@ -19,7 +19,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, TypeGuard, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, Unpack, cast
 
 import orjson
 
@@ -33,16 +33,15 @@ from so2docs.extensions.sqlite.layout import (
     FORMAT,
     LAYOUTS,
     PAGES,
-    PAGES_SQL,
     PROFILE,
+    SEARCH,
     TEXTS,
-    by_row_sql,
-    index_name,
+    create_by_row,
+    create_table,
+    create_views,
     listed,
     quoted,
-    search_sql,
-    table_sql,
-    views_sql,
+    wrap,
 )
 from so2docs.extensions.sqlite.rows import (
     Batch,
@@ -82,6 +81,9 @@ from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, out
 from so2docs.reader.reading import read
 from so2docs.schema import RESERVED
 
+if TYPE_CHECKING:
+    import sqlite_utils
+
 _MOST_TAGS = 30
 _LISTS = ("drop_users", "drop_posts")
 
@@ -89,16 +91,16 @@ Connection = sqlite3.Connection
 
 
 def create_indexes(
-    connection: Connection, tables: list[str], site_field: str | None, *, progress: Shown
+    database: sqlite_utils.Database, tables: list[str], site_field: str | None, *, progress: Shown
 ) -> None:
     """Make the tag tables, rows for users known only by id, the views, and all indexes."""
     site = [] if site_field is None else [site_field]
     has_users = "users" in tables
     own_site = "".join(f"questions.{quoted(name)}, " for name in site)
     tag = listed([*site, "Tag"])
+    for table in _MADE_AT_THE_END:
+        create_table(database, table, site_field, with_users=has_users)
     statements = [
-        table_sql("tags", site_field, with_users=has_users),
-        table_sql("question_tags", site_field, with_users=has_users),
         # Insert in key order, so that the tree is written from left to right.
         f"INSERT OR IGNORE INTO question_tags ({listed([*site, 'Tag', 'QuestionId'])}) "
         f"SELECT {own_site}value AS Tag, questions.Id FROM questions, json_each(questions.Tags) "
@@ -115,18 +117,18 @@ def create_indexes(
             for column, other in LAYOUTS[table].references
             if other == "users"
         ]
-    statements += views_sql(site_field)
-    statements += [
-        f"CREATE INDEX {index_name(table, columns)} ON {table} ({listed([*site, *columns])})"
-        for table in tables
-        for columns in LAYOUTS[table].indexes
-    ]
-    with bar("indexes", len(statements), unit=" steps", shown=progress) as progress_bar:
+    create_views(database, site_field)
+    indexes = [(table, columns) for table in tables for columns in LAYOUTS[table].indexes]
+    steps = len(statements) + len(indexes)
+    with bar("indexes", steps, unit=" steps", shown=progress) as progress_bar:
         for statement in statements:
-            connection.execute(statement)
+            database.execute(statement)
+            progress_bar.update(1)
+        for table, columns in indexes:
+            database.table(table).create_index([*site, *columns])
             progress_bar.update(1)
     for table in tables:
-        connection.execute(f"ANALYZE {table}")
+        database.execute(f"ANALYZE {table}")
 
 
 def _overview(connection: Connection, site_field: str | None, site: str | None) -> dict[str, Any]:
@@ -406,11 +408,11 @@ class DatabaseFile(Product[Database]):
                     make_indexes()
                 else:
                     index = os.path.join(folder, "search.db")
-                    sql = search_sql(options.site_field)
+                    sql = building.create_search()
                     index_texts(
                         loaded, index, sql, is_apart=options.jobs != 1, meanwhile=make_indexes
                     )
-                    copy_index(connection, index, sql)
+                    copy_index(connection, index)
                 building.describe_tags(_read_tags(options.tag_texts, options.jobs, self._lists))
                 if options.profiles is not None:
                     building.add_profiles(
@@ -465,6 +467,7 @@ class _Building:
 
     def __init__(self, connection: sqlite3.Connection, record: Provenance, folder: str) -> None:
         self.connection, self._record = connection, record
+        self._database = wrap(connection)
         self.search: Search = record.options["search"]
         self.site_field: str | None = record.options["site_field"]
         self._inserts: dict[str, str] = {}
@@ -597,13 +600,11 @@ class _Building:
             ) from None
 
     def _create(self, table: str) -> None:
-        if table == PAGES:
-            self.connection.execute(PAGES_SQL)
-        elif table in BY_ROW:
-            self.connection.execute(by_row_sql(table, self.site_field))
+        if table == PAGES or table in BY_ROW:
+            create_by_row(self._database, table, self.site_field)
         else:
             with_users = "users" in self._inserts
-            self.connection.execute(table_sql(table, self.site_field, with_users=with_users))
+            create_table(self._database, table, self.site_field, with_users=with_users)
         columns = [row[1] for row in self.connection.execute(f"PRAGMA table_info({table})")]
         if table in LAYOUTS:
             row = (*LAYOUTS[table].attributes, *LAYOUTS[table].made)
@@ -622,13 +623,17 @@ class _Building:
             end = f" ON CONFLICT ({listed([*site, key])}) DO UPDATE SET {changes} WHERE {news}"
         self._inserts[table] = f"INSERT INTO {table} ({listed(columns)}) VALUES ({marks}){end}"
 
+    def create_search(self) -> str:
+        """Create the texts and the full-text index over them; return the SQL of the index."""
+        self._create("texts")
+        return str(self._database.table(SEARCH).schema)
+
     def make_indexes(self, *, progress: Shown) -> None:
         """Make the tables, views and indexes that need all rows, except the full-text index."""
-        tables = ["questions", "answers", "documents", PAGES, *["texts"] * (self.search != "none")]
-        for table in tables:
+        for table in ("questions", "answers", "documents", PAGES):
             if table not in self._inserts:
                 self._create(table)
-        create_indexes(self.connection, self._tables(), self.site_field, progress=progress)
+        create_indexes(self._database, self._tables(), self.site_field, progress=progress)
 
     def describe_tags(self, tags: Iterable[dict[str, Any]]) -> None:
         """Add excerpts and wikis to the tags of questions.

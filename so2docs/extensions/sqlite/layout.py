@@ -7,8 +7,11 @@ and values that do not fit the type of their column, go into `Other` as a JSON o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import TYPE_CHECKING
 
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
@@ -23,7 +26,10 @@ from so2docs.schema import (
     Table,
 )
 
-FORMAT = 10
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+FORMAT = 11
 """Version of the layout; databases with any other version are rejected."""
 
 ABOUT = "so2docs"
@@ -171,15 +177,13 @@ TEXTS = ("Title", "Tags", "Body", "Unaccented")
 words in the others; see `accents`."""
 
 
-def index_name(table: str, columns: Iterable[str]) -> str:
-    """Return the name of the index on these columns of a table."""
-    return "_".join((table, *columns))
-
-
-def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
-    """Return the SQL statement that creates a table.
+def create_table(
+    database: Database, name: str, site_field: str | None, *, with_users: bool
+) -> None:
+    """Create a table; the tables that it refers to must exist.
 
     Args:
+        database: The database.
         name: Name of the table.
         site_field: Column for the site, the first part of every key; None for a database of one
             site.
@@ -187,29 +191,35 @@ def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
     """
     layout = LAYOUTS[name]
     site = () if site_field is None else (site_field,)
-    lines = [f"{quoted(column)} TEXT NOT NULL" for column in site]
-    is_rowid = not site and layout.key == ("Id",)
-    for column in layout.columns:
-        kind = "INTEGER" if column in INTEGERS else "TEXT"
-        end = " PRIMARY KEY" if is_rowid and column == "Id" else ""
-        end = " NOT NULL" if not end and column in layout.key else end
-        lines.append(f"{quoted(column)} {kind}{end}")
+    key = (*site, *layout.key)
+    columns = {column: _type(column) for column in (*site, *layout.columns)}
     if site and name in ("questions", "answers"):
-        # Add the row id in `search`, because `Id` is unique only per site.
-        lines.append('"Row" INTEGER NOT NULL UNIQUE')
-    if not is_rowid:
-        lines.append(f"PRIMARY KEY ({listed((*site, *layout.key))})")
-    for column, other in layout.references:
-        if other != "users" or with_users:
-            key = listed((*site, *LAYOUTS[other].key))
-            lines.append(f"FOREIGN KEY ({listed((*site, column))}) REFERENCES {other} ({key})")
-    end = "" if is_rowid or "Id" in layout.key else " WITHOUT ROWID"
-    return f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + f"\n){end}"
+        # Add the row id in the search index, because `Id` is unique only per site.
+        columns["Row"] = int
+    sql = database.create_table_sql(
+        name,
+        columns,
+        pk=key[0] if len(key) == 1 else key,
+        not_null={*key} - {"Id"} if len(key) == 1 else {*key, *columns.keys() & {"Row"}},
+        foreign_keys=[
+            ((*site, column), other, (*site, *LAYOUTS[other].key))
+            for column, other in layout.references
+            if other != "users" or with_users
+        ],
+    )
+    end = "" if "Id" in layout.key else " WITHOUT ROWID"
+    database.execute(sql.rstrip().removesuffix(";") + end)
+    if "Row" in columns:
+        database.table(name).create_index(["Row"], unique=True)
 
 
-BY_ROW = {
-    "texts": ", ".join(f'"{name}" TEXT' for name in TEXTS),
-    "documents": '"Page" INTEGER NOT NULL, "Position" INTEGER NOT NULL',
+def _type(column: str) -> type:
+    return int if column in INTEGERS else str
+
+
+BY_ROW: dict[str, dict[str, type]] = {
+    "texts": dict.fromkeys(TEXTS, str),
+    "documents": {"Page": int, "Position": int},
 }
 """Columns of the indexed texts, and of the places of documents in pages, besides their keys."""
 
@@ -217,16 +227,27 @@ PAGES = "document_pages"
 """The table of pages: documents without bodies as JSON lines, compressed together with zstd. The
 number of a page is the row number of its first document."""
 
-PAGES_SQL = f'CREATE TABLE {PAGES} ("Page" INTEGER PRIMARY KEY, "Documents" BLOB NOT NULL)'
+SEARCH = "texts_fts"
+"""The full-text index over `texts`, named as sqlite-utils does."""
+
+_TOKENIZE = "porter unicode61 remove_diacritics 2"
+"""The index contains the stems of English words. Words in other scripts are unchanged."""
 
 
-def by_row_sql(name: str, site_field: str | None) -> str:
-    """Return the SQL statement that creates a table of `BY_ROW`."""
-    key = '"Id" INTEGER PRIMARY KEY'
+def create_by_row(database: Database, name: str, site_field: str | None) -> None:
+    """Create the table of pages or a table of `BY_ROW`, and the index over the texts, empty."""
+    table = database.table(name)
+    if name == PAGES:
+        table.create({"Page": int, "Documents": bytes}, pk="Page", not_null={"Documents"})
+        return
+    key: dict[str, type] = {"Id": int}
     if site_field is not None:
-        site = f"{quoted(site_field)} TEXT NOT NULL"
-        key = f'"Row" INTEGER PRIMARY KEY, {site}, "Id" INTEGER NOT NULL'
-    return f"CREATE TABLE {name} ({key}, {BY_ROW[name]})"
+        key = {"Row": int, site_field: str, "Id": int}
+    first, *others = key
+    places = {*BY_ROW[name]} - {*TEXTS}
+    table.create(key | BY_ROW[name], pk=first, not_null={*others, *places})
+    if name == "texts":
+        table.enable_fts(TEXTS, tokenize=_TOKENIZE)
 
 
 _SHARED = tuple(
@@ -236,8 +257,8 @@ _SHARED = tuple(
 )
 
 
-def views_sql(site_field: str | None) -> tuple[str, str]:
-    """Return the SQL statements that create the views.
+def create_views(database: Database, site_field: str | None) -> None:
+    """Create the views.
 
     `posts` has questions and answers with the columns that both have; `accepted` has a row for each
     question whose accepted answer is in the database.
@@ -246,27 +267,18 @@ def views_sql(site_field: str | None) -> tuple[str, str]:
     of_question = "" if site_field is None else f"q.{quoted(site_field)}, "
     is_same = "" if site_field is None else f" AND a.{quoted(site_field)} = q.{quoted(site_field)}"
     shared = listed(_SHARED)
-    return (
-        f'CREATE VIEW posts AS SELECT {site}"Id", "Id" AS "QuestionId", "Title", {shared} '
+    database.create_view(
+        "posts",
+        f'SELECT {site}"Id", "Id" AS "QuestionId", "Title", {shared} '
         f'FROM questions UNION ALL SELECT {site}"Id", "ParentId", NULL, {shared} FROM answers',
-        f"CREATE VIEW accepted AS SELECT {of_question}q.Id AS QuestionId, a.Id AS AnswerId, "
+    )
+    database.create_view(
+        "accepted",
+        f"SELECT {of_question}q.Id AS QuestionId, a.Id AS AnswerId, "
         "q.Title, q.Tags, q.Score AS QuestionScore, a.Score AS AnswerScore, "
         "q.CreationDate AS Asked, a.CreationDate AS Answered, q.Body AS Question, "
         "a.Body AS Answer FROM questions q JOIN answers a ON a.Id = q.AcceptedAnswerId"
         f" AND a.ParentId = q.Id{is_same}",
-    )
-
-
-def search_sql(site_field: str | None) -> str:
-    """Return the SQL statement that creates the full-text index over `texts`.
-
-    The index contains the stems of English words. Words in other scripts are unchanged.
-    """
-    row = "Id" if site_field is None else "Row"
-    return (
-        # Use double quotes: sqlite-utils and Datasette look for them to find the index of a table.
-        f'CREATE VIRTUAL TABLE search USING fts5({listed(TEXTS)}, content="texts", '
-        f"content_rowid='{row}', tokenize='porter unicode61 remove_diacritics 2')"
     )
 
 
@@ -283,3 +295,24 @@ def literal(text: str) -> str:
 def listed(names: Iterable[str]) -> str:
     """Quote SQL identifiers, and join them with commas."""
     return ", ".join(map(quoted, names))
+
+
+def wrap(connection: Connection) -> Database:
+    """Wrap a connection in a database of sqlite-utils.
+
+    sqlite-utils imports NumPy and pandas if they are installed, which takes 82 MiB of memory and
+    0.4 s, but this package needs neither. A later import by others finds sqlite-utils complete.
+    """
+    unneeded = {"numpy", "pandas"} - sys.modules.keys()
+    was_imported = "sqlite_utils" in sys.modules
+    if not was_imported:
+        for name in unneeded:
+            sys.modules[name] = None  # type: ignore[assignment]  # An import of it fails.
+    try:
+        from sqlite_utils import Database
+    finally:
+        if not was_imported:
+            for name in list(sys.modules):
+                if name in unneeded or name.partition(".")[0] == "sqlite_utils":
+                    del sys.modules[name]
+    return Database(connection, recursive_triggers=False, execute_plugins=False)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from sqlite3 import Connection
 
-from so2docs.extensions.sqlite.layout import TEXTS, listed
+from so2docs.extensions.sqlite.layout import SEARCH, TEXTS, listed
 from so2docs.extensions.sqlite.rows import Row, pack, unpack
 from so2docs.output.sqlite_file import connect
 from so2docs.processes.pool import Workers
@@ -79,30 +79,29 @@ def _index(path: str, sql: str, texts: list[Row] | bytes | None) -> None:
         _configure(connection, hashsize=_HASH_BYTES, automerge=0, crisismerge=_MOST_SEGMENTS)
         # Give words in titles more weight than words in bodies.
         connection.execute(
-            "INSERT INTO search(search, rank) VALUES ('rank', 'bm25(3.0, 1.0, 1.0, 1.0)')"
+            f"INSERT INTO {SEARCH}({SEARCH}, rank) VALUES ('rank', 'bm25(3.0, 1.0, 1.0, 1.0)')"
         )
     if texts is not None:
         connection.executemany(
-            f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?{', ?' * len(TEXTS)})",
+            f"INSERT INTO {SEARCH} (rowid, {listed(TEXTS)}) VALUES (?{', ?' * len(TEXTS)})",
             unpack(texts),
         )
         return
-    connection.execute("INSERT INTO search(search) VALUES ('optimize')")
+    connection.execute(f"INSERT INTO {SEARCH}({SEARCH}) VALUES ('optimize')")
     _configure(connection, automerge=4, crisismerge=16)  # Restore the defaults.
     connection.execute("COMMIT")
     _connections.pop(path).close()
 
 
 def _configure(connection: Connection, **values: int) -> None:
-    connection.executemany("INSERT INTO search(search, rank) VALUES (?, ?)", values.items())
+    connection.executemany(f"INSERT INTO {SEARCH}({SEARCH}, rank) VALUES (?, ?)", values.items())
 
 
-def copy_index(connection: Connection, path: str, sql: str) -> None:
-    """Copy the full-text index from the file at `path` into the database."""
-    connection.execute(sql)
+def copy_index(connection: Connection, path: str) -> None:
+    """Copy the full-text index from the file at `path` into the empty one of the database."""
     connection.execute("ATTACH ? AS made", (path,))
     for table in ("data", "idx", "docsize", "config"):
-        connection.execute(f"DELETE FROM search_{table}")
-        connection.execute(f"INSERT INTO search_{table} SELECT * FROM made.search_{table}")
+        connection.execute(f"DELETE FROM {SEARCH}_{table}")
+        connection.execute(f"INSERT INTO {SEARCH}_{table} SELECT * FROM made.{SEARCH}_{table}")
     for statement in ("COMMIT", "DETACH made", "BEGIN"):
         connection.execute(statement)

@@ -102,8 +102,8 @@ def test_tables_are_written_in_ascending_order(
     assert len(inserted["texts"]) == len(documents) + len(answers)
     with closing(sqlite3.connect(tmp_path / "q.db")) as connection:
         stored = connection.execute("SELECT Id, ParentId, Body FROM answers").fetchall()
-        connection.execute("INSERT INTO search (search) VALUES ('integrity-check')")
-        sql = "SELECT count(*) FROM search WHERE search MATCH 'word'"
+        connection.execute("INSERT INTO texts_fts (texts_fts) VALUES ('integrity-check')")
+        sql = "SELECT count(*) FROM texts_fts WHERE texts_fts MATCH 'word'"
         [(found,)] = connection.execute(sql)
     assert stored == sorted(tuple(answer.values()) for answer in answers)
     assert found == sum("word" in post["Body"] for post in (*documents, *answers))

@@ -208,7 +208,8 @@ def test_a_database_is_the_same_for_any_number_of_jobs(
     with closing(sqlite3.connect(path)) as connection:
         row = "Row" if site_field else "Id"
         sql = (
-            f"SELECT q.Id FROM search s JOIN questions q ON q.{row} = s.rowid WHERE search MATCH ?"
+            f"SELECT q.Id FROM texts_fts s JOIN questions q ON q.{row} = s.rowid "
+            "WHERE texts_fts MATCH ?"
         )
         assert connection.execute(sql, ["1180"]).fetchall() == [(11800,)]
 

@@ -112,7 +112,7 @@ def test_keys_references_and_index_of_a_published_dump_hold(
     assert values(path, "PRAGMA foreign_key_check") == []
     with closing(sqlite3.connect(path)) as connection:
         # This raises an error if the full-text index and its table differ.
-        connection.execute("INSERT INTO search(search, rank) VALUES ('integrity-check', 1)")
+        connection.execute("INSERT INTO texts_fts(texts_fts, rank) VALUES ('integrity-check', 1)")
 
 
 def test_indexed_words_of_a_published_dump_match_its_text(
@@ -216,8 +216,8 @@ def test_several_sites(tmp_path: Path) -> None:
     assert values(path, "SELECT count(*) FROM questions WHERE Id = 1")[0][0] > 1
     rows = values(
         path,
-        "SELECT Site, questions.Id FROM search JOIN questions ON questions.Row = search.rowid "
-        "WHERE search MATCH 'kettle'",
+        "SELECT Site, questions.Id FROM texts_fts "
+        "JOIN questions ON questions.Row = texts_fts.rowid WHERE texts_fts MATCH 'kettle'",
     )
     assert rows == [("site.stackexchange.com", 1)]
 
@@ -248,7 +248,7 @@ def test_the_file_name_determines_an_unrecorded_site(tmp_path: Path) -> None:
 def test_search_finds_words(search: Any, tmp_path: Path) -> None:
     path = tmp_path / "q.db"
     so2docs.to_sqlite(SAMPLES / "posts.jsonl", path, search=search)
-    sql = "SELECT count(*) FROM search WHERE search MATCH ?"
+    sql = "SELECT count(*) FROM texts_fts WHERE texts_fts MATCH ?"
     if search == "none":
         with pytest.raises(sqlite3.OperationalError, match="no such table"):
             values(path, sql, "sourdough")
@@ -282,12 +282,12 @@ def test_greek_and_cyrillic_words_are_found_without_accents(tmp_path: Path) -> N
     ]
     documents[0]["Body"] = "<p>beer</p>"
     so2docs.to_sqlite(documents, tmp_path / "q.db")
-    sql = "SELECT rowid FROM search WHERE search MATCH ?"
+    sql = "SELECT rowid FROM texts_fts WHERE texts_fts MATCH ?"
     assert {
         word: {row_id for (row_id,) in values(tmp_path / "q.db", sql, word)} for word in WORDS
     } == WORDS
     with closing(sqlite3.connect(tmp_path / "q.db")) as connection:
-        connection.execute("INSERT INTO search(search, rank) VALUES ('integrity-check', 1)")
+        connection.execute("INSERT INTO texts_fts(texts_fts, rank) VALUES ('integrity-check', 1)")
 
 
 def test_answer_counts_match_the_rows(tmp_path: Path) -> None:
@@ -329,10 +329,37 @@ def test_common_queries_use_an_index(tmp_path: Path) -> None:
         assert name in plans[sql][0]
 
 
-def test_sqlite_utils_finds_words(tmp_path: Path) -> None:
-    so2docs.to_sqlite(SITE, tmp_path / "q.db")
+@pytest.mark.parametrize("site_field", [None, "Site"])
+def test_sqlite_utils_knows_the_database(site_field: str | None, tmp_path: Path) -> None:
+    so2docs.to_sqlite(SITE, tmp_path / "q.db", site_field=site_field)
     database = sqlite_utils.Database(tmp_path / "q.db")
-    assert [row["Id"] for row in database.table("texts").search("kettle")][:1] == [1]
+    texts = database.table("texts")
+    assert texts.detect_fts() == "texts_fts"
+    assert [row["Id"] for row in texts.search("kettle")][:1] == [1]
+    site = [site_field] if site_field else []
+    for name in ("questions", "answers"):
+        table = database.table(name)
+        assert table.pks == [*site, "Id"]
+        assert all(
+            index.name == f"idx_{name}_{'_'.join(index.columns)}"
+            for index in table.indexes
+            if index.origin == "c"
+        )
+    references = {(*key.columns, key.other_table) for key in database.table("answers").foreign_keys}
+    assert (*site, "ParentId", "questions") in references
+    assert {view.name for view in database.views} == {"posts", "accepted"}
+
+
+def test_other_imports_of_sqlite_utils_are_complete(tmp_path: Path) -> None:
+    """The import without pandas and NumPy must not stay in `sys.modules`."""
+    script = f"""
+import sys, so2docs
+so2docs.to_sqlite({str(SITE)!r}, {str(tmp_path / "q.db")!r}, progress=False)
+assert not {{"pandas", "numpy", "sqlite_utils"}} & sys.modules.keys()
+import sqlite_utils.db
+assert sqlite_utils.db.pd is not None
+"""
+    run_python("-c", script)
 
 
 @pytest.mark.parametrize("site_field", [None, "Site"])
