@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from so2docs.api.batch import convert_all
-    from so2docs.api.convert import Documents, convert, documents
+    from so2docs.api.convert import convert
+    from so2docs.api.documents import Documents, documents
     from so2docs.api.sites import SiteResult
     from so2docs.counts import RowCounts, TableCounts
     from so2docs.errors import (
@@ -85,7 +86,7 @@ _MODULES = {
     "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "extensions.changes.diff",
     "ClusterError": "errors", "Collection": "reader.collection",
     "Database": "extensions.sqlite.build", "DiskFullError": "errors",
-    "DocumentNotFoundError": "errors", "Documents": "api.convert", "DumpError": "errors",
+    "DocumentNotFoundError": "errors", "Documents": "api.documents", "DumpError": "errors",
     "DumpNotFoundError": "errors", "FlatTable": "extensions.tables.report",
     "Frame": "extensions.parquet.frames", "Inspection": "extensions.inspection.inspect",
     "InternalError": "errors", "Location": "errors", "MalformedDumpError": "errors",
@@ -100,7 +101,7 @@ _MODULES = {
     "Tags": "extensions.tables.tags", "TagsReport": "extensions.tables.tags",
     "TruncatedDumpError": "errors", "Verified": "extensions.cards.manifest",
     "WorkerDiedError": "errors", "convert": "api.convert", "convert_all": "api.batch",
-    "diff": "extensions.changes.diff", "documents": "api.convert",
+    "diff": "extensions.changes.diff", "documents": "api.documents",
     "for_each_site": "extensions.folders", "inspect": "extensions.inspection.inspect",
     "open": "reader.collection", "read": "reader.reading", "stats": "extensions.statistics.stats",
     "stream_table": "extensions.tables.stream", "tables": "extensions.tables.tables",

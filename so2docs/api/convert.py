@@ -6,127 +6,44 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import orjson
 
+from so2docs.api.resolve import options_for
+from so2docs.api.spills import has_spill, opened_spill
 from so2docs.dump.opening import TableFile
-from so2docs.dump.source import DumpLike, Source, in_reading_order
+from so2docs.dump.source import DumpLike, Source, open_first
 from so2docs.errors import (
     ChangedDumpError,
     DumpError,
     OptionError,
-    So2docsError,
-    SpillError,
-    SpillTakenError,
     flag,
-    require_packages,
-    resumable,
 )
-from so2docs.options.keywords import ConvertKeywords, IteratorKeywords, spell_out
+from so2docs.options.keywords import ConvertKeywords, spell_out
 from so2docs.options.output_form import default_output, output_form, records_path
 from so2docs.options.request import (
-    build_options,
     build_run_options,
-    table_files,
-    tables_to_nest,
     validate_keywords,
 )
-from so2docs.options.sites import checked_host, published_host
 from so2docs.options.table import (
     OF_CONVERT,
-    OF_ITERATOR,
     Options,
-    OutputForm,
     RunOptions,
     taken_by,
 )
 from so2docs.output.additions import ADDITIONS, Addition
-from so2docs.output.new_files import output_lock, temporary_folder, write_file
-from so2docs.output.part_files import REPORT, check_own, describe_missing_folder
+from so2docs.output.new_files import output_lock, write_file
+from so2docs.output.part_files import REPORT, check_own
 from so2docs.output.paths import OutputOfConversion, OutputPaths
-from so2docs.output.provenance import File, Provenance
-from so2docs.parse.core import choose_core
+from so2docs.output.provenance import Provenance
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.pipeline.session import Session
-from so2docs.progress import log
-from so2docs.reader.framed import Framed, in_batches
 from so2docs.report import Report
-from so2docs.schema import TABLES
-from so2docs.spill import Spill, clear
 from so2docs.store.disk import disk_errors
-
-
-def spill_path(names: OutputPaths) -> Path:
-    """Return the path of the spill folder for an output."""
-    return Path(names.work_folder or ".", f"{os.path.basename(names.output)}.spill")
-
-
-def has_spill(names: OutputPaths) -> bool:
-    """Whether an earlier session left a spill to resume from."""
-    if names.output == "-":
-        return False
-    folder = spill_path(names)
-    with suppress(OSError):
-        folder.rmdir()  # Remove the empty folder that a kill at the very last step leaves.
-    return folder.exists()
-
-
-@contextmanager
-def opened_spill(
-    names: OutputPaths, *, restart: bool = False, is_once: bool = False
-) -> Iterator[Spill]:
-    """Open the spill of an output; for standard output, make a temporary spill.
-
-    Errors raised in the block say whether the same call would resume. Before the first chunk is
-    committed, there is nothing to resume, so the folder is removed. After success, the caller
-    removes the spill.
-    """
-    parent = names.work_folder
-    if parent is not None and not os.path.isdir(parent):
-        problem = describe_missing_folder(parent, f"choose another {flag('work_dir')}")
-        raise SpillError(f"{parent}: the folder for the spill {problem}")
-    if names.output == "-":
-        with (
-            resumable(False),
-            temporary_folder(parent) as folder,
-            closing(Spill(folder)) as spill,
-        ):
-            yield spill
-        return
-    spill = _open(spill_path(names), restart=restart)
-    try:
-        yield spill
-    except BaseException:
-        is_done = spill.is_done(is_once=is_once)
-        resumes = not is_once and not is_done and spill.is_begun()
-        if not resumes:
-            with suppress(OSError):
-                spill.remove()
-        with resumable(resumes, is_done=is_done):
-            raise
-    finally:
-        spill.close()
-
-
-def _open(folder: Path, *, restart: bool) -> Spill:
-    if restart and folder.exists():
-        try:
-            Spill(folder).remove()
-        except SpillTakenError:
-            raise
-        except SpillError:
-            clear(folder)  # The folder holds a damaged spill, so empty it.
-    return Spill(folder)
-
-
-if TYPE_CHECKING:
-    from so2docs.types import Question
 
 
 @spell_out(taken_by(*OF_CONVERT))
@@ -241,7 +158,7 @@ def _plan(
     if _is_fresh(files, run, names):
         # Open the first file here, so that an error in it leaves no output folder. A resumed
         # session opens it at the chunk where it continues.
-        open_first(files, run, names)
+        open_first(files, run.threads, names.work_folder)
     names.make_folders()
     names.check(read)
     return files
@@ -309,216 +226,6 @@ def _has_report(report: Report, path: str | None) -> bool:
         names = ("output", "output_bytes", "questions")
         return all(values[name] == getattr(report, name) for name in names)
     return False
-
-
-def open_first(files: list[TableFile], run: RunOptions, names: OutputPaths) -> None:
-    """Open the file that a conversion reads first."""
-    in_reading_order(files)[0].open(threads=run.threads, work_dir=names.work_folder)
-
-
-def options_for(
-    source: Source,
-    kwargs: Mapping[str, Any],
-    form: OutputForm | None = None,
-    site_field: tuple[str, str] | None = None,
-) -> Options:
-    """Build the options of a conversion from validated keywords; look for its host and tables."""
-    site, field = kwargs.get("site"), kwargs.get("site_field")
-    if field is not None:
-        site_field = field, source.site() if site is None else site
-    options = build_options(kwargs, form, site_field, core=choose_core(kwargs.get("core", "auto")))
-    source.check_exists()
-    if options.is_attributed:
-        options = replace(options, host=_host(source, site))
-    elif options.body == "markdown" or options.filters.as_of is not None:
-        known = published_host(site) or source.published_host()
-        if site is not None and field is None:
-            known = checked_host(site)
-        options = replace(options, host=known)
-    elif site is not None and field is None:
-        raise OptionError(
-            f"{flag('site')} needs {flag('attribution', True)}, {flag('site_field')}, "
-            f"{flag('body', 'markdown')}, {flag('as_of')}, or a recipe that writes URLs"
-        )
-    options = _choose_tables(source, kwargs, options)
-    if options.recipe is None:
-        return options
-    optional = [name for name in options.recipe.recipe.optional_tables if name not in options.nest]
-    present = source.select_present(optional)
-    for name in sorted({*optional} - {*present}):
-        log.info(
-            "recipe %s: records do not contain the %s, which were not found",
-            options.recipe.spec,
-            name,
-        )
-    return replace(options, nest=tables_to_nest([*options.nest, *present], {}))
-
-
-def _host(source: Source, requested: str | None) -> str:
-    """Return the requested host, or the host in the name of the dump."""
-    if requested is not None:
-        return checked_host(requested)
-    if published := source.published_host():
-        return published
-    raise OptionError(
-        f"the host name of the site cannot be derived from {source.site()!r}; "
-        f"give it, as in {flag('site', 'beer.stackexchange.com')}, or put the dump into a folder "
-        "of that name"
-    )
-
-
-def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) -> Options:
-    """Add the tables to restore a date from; leave out missing tables with `if_present`."""
-    for_state = _tables_for_state(options)
-    if options.if_present:
-        required = {*table_files(kwargs), *(options.recipe.recipe.tables if options.recipe else ())}
-        wanted = [
-            name
-            for name in (*options.nest, *for_state)
-            if not {name, TABLES[name].file_option} & required
-        ]
-        missing = {*wanted} - {*source.select_present(wanted)}
-        missing |= {name for name in options.nest if TABLES[name].needs in missing}
-        for name in sorted(missing):
-            if name in options.nest:
-                log.warning("the dump has no %s; they are not nested", name)
-            else:
-                log.warning("the dump has no %s; %s", TABLES[name].file, _WITHOUT[name])
-        nest = tuple(name for name in options.nest if name not in missing)
-        for_state = [name for name in for_state if name not in missing]
-        options = replace(options, nest=nest, if_present=tuple(sorted(missing)))
-    elif for_state:
-        for name in sorted({*for_state} - {*source.select_present(for_state)}):
-            raise OptionError(
-                f"{flag('as_of')} needs {TABLES[name].file}, which is neither in the dump nor next "
-                f"to it; name its file with {flag('tables', {TABLES[name].file_option: 'FILE'})}, "
-                f"or add {flag('if_present', True)}: then {_WITHOUT[name]}"
-            )
-    if options.filters.as_of is not None:
-        read = {TABLES[name].file for name in (*options.nest, *for_state)}
-        if not options.restores_markdown and TABLES["history"].file in read:
-            require_packages(f"HTML of bodies restored by {flag('as_of')}", "cmarkgfm")
-        counted = [] if "comments" in options.nest else ["comments"]
-        for_state += source.select_present(counted)
-        options = replace(options, for_state=tuple(for_state))
-    return options
-
-
-_WITHOUT = {
-    "history": "posts edited after the date become strays",
-    "votes": "Score and AcceptedAnswerId are left out",
-}
-"""Consequences of missing tables that are needed to restore the state of a date."""
-
-
-def _tables_for_state(options: Options) -> list[str]:
-    """List the tables that are needed to restore the state of a date, and are not nested."""
-    if options.filters.as_of is None:
-        return []
-    nested = {TABLES[name].file for name in options.nest}
-    return [name for name in _WITHOUT if TABLES[name].file not in nested]
-
-
-def find_input(source: Source, nest: Iterable[str]) -> list[File]:
-    """Identify the files that a conversion would read: the posts, then the nested tables."""
-    if source.is_stream:
-        return [File.read_once("posts", "")]
-    files = source.find_to_convert(tables_to_nest(nest, {}), {})
-    return [File.of_table(file) for file in files]
-
-
-class Documents(Framed, AbstractContextManager["Documents"]):
-    """An iterator over documents; `report` is available after the last one.
-
-    A frame such as `answers.to_pandas()` reads the remaining documents.
-
-    Attributes:
-        provenance: Provenance of the documents; None until all documents are read.
-        lines: Iterator over the remaining documents as JSON.
-    """
-
-    def __init__(self, source: Source, options: Options, run: RunOptions) -> None:
-        self.path = source.name
-        self._report: Report | None = None
-        self.provenance: Provenance | None = None
-        self.lines = self._lines(source, options, run)
-        self._iterator: Iterator[Question] = map(orjson.loads, self.lines)
-
-    @property
-    def report(self) -> Report:
-        """The counts, sizes and times of the conversion.
-
-        Raises:
-            So2docsError: Not all documents have been read yet.
-        """
-        if self._report is None:
-            raise So2docsError("the report is not complete; read all documents first")
-        return self._report
-
-    def __iter__(self) -> Iterator[Question]:
-        return self._iterator
-
-    def __next__(self) -> Question:
-        return next(self._iterator)
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def _document_batches(self) -> Iterator[list[dict[str, Any]]]:
-        return in_batches(self)
-
-    def close(self) -> None:
-        """Stop the iteration and remove the temporary spill."""
-        self.lines.close()
-
-    def _lines(
-        self, source: Source, options: Options, run: RunOptions
-    ) -> Generator[bytes, None, None]:
-        with document_session(source, options, run) as session:
-            for _, line in chain.from_iterable(session.documents()):
-                yield line
-            self._report = session.report
-            self.provenance = session.provenance.having_read(self._report.dump_bytes).with_counts(
-                self._report
-            )
-
-
-@contextmanager
-def document_session(source: Source, options: Options, run: RunOptions) -> Iterator[Session]:
-    """Open a session, with a temporary spill, that yields documents instead of writing them."""
-    names = OutputPaths("-", run.work_dir)
-    with disk_errors(), source:
-        files = source.find_to_convert(options.tables, run.tables)
-        open_first(files, run, names)
-        with opened_spill(names) as spill:
-            yield Session(files, spill, options, names, run)
-
-
-@spell_out(taken_by(*OF_ITERATOR))
-def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documents:
-    """Iterate over the documents of a dump without writing an output.
-
-    Examples:
-        >>> with so2docs.documents("Posts.xml", tags="python") as questions:
-        ...     for question in questions: ...
-
-    Args:
-        source: A dump as for `convert`: the `Posts.xml` of a Stack Exchange dump, plain or
-            compressed, a folder with this file, `-` for standard input, or an open binary file.
-        keywords: Options for filters, the form of documents, and the run:
-            `so2docs.options.keywords.IteratorKeywords`.
-
-    Returns:
-        An iterator over the documents, in ascending order of question id.
-
-    Raises:
-        OptionError: An option has a value that is not allowed.
-        DumpError: The dump does not exist. The other errors that `convert` raises are raised while
-            iterating.
-    """
-    kwargs = validate_keywords(keywords, *OF_ITERATOR)
-    with Source(source) as dump:
-        return Documents(dump, options_for(dump, kwargs), build_run_options(kwargs))
 
 
 def check_report(path: str | None, files: Iterable[str | None]) -> None:

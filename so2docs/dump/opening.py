@@ -12,30 +12,32 @@ import stat
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from so2docs.domain import LICENSE_FILE
 from so2docs.dump import storage
-from so2docs.dump.archives import Archive, Entry, Zip
-from so2docs.dump.bzip2 import decompress_bzip2
 from so2docs.dump.compressed import decompress_gzip, decompress_xz, decompress_zstd
 from so2docs.dump.dump import Dump, open_dump
 from so2docs.dump.kinds import Kind, detect_kind
 from so2docs.dump.layers import (
     HEAD_BYTES,
+    START,
     Layers,
     Parts,
+    Place,
     Read,
     Restart,
     detect_encoding,
     read_blocks,
     skip,
 )
-from so2docs.dump.seven_zip import SevenZip
 from so2docs.dump.storage import changed_error, unreadable_dump
 from so2docs.dump.stream import AnyDump, StreamDump
 from so2docs.errors import DumpError, without_secrets
 from so2docs.schema import POSTS, Table
+
+if TYPE_CHECKING:
+    from so2docs.dump.archives import Archive, Entry
 
 STANDARD_INPUT = "-"
 
@@ -308,6 +310,10 @@ class TableFile:
 def _open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
     """Open an archive and read its list of members; after an error, the file is closed."""
     try:
+        # Only needed for archives.
+        from so2docs.dump.archives import Zip
+        from so2docs.dump.seven_zip import SevenZip
+
         return Zip(name, file) if kind.name == Zip.kind else SevenZip(name, file)
     except BaseException:
         file.close()
@@ -328,7 +334,7 @@ def _continue(
         layers.counted.count = restart.offset
     else:
         layers.counted.count, layers.expected = place.packed // 8, file.expected
-        parts = decompress_bzip2(layers.reader.read1, threads, place, mark)
+        parts = _decompress_bzip2(layers, threads, place)
         layers.add_layer(skip(parts, before), _BZIP2)
 
 
@@ -351,7 +357,7 @@ def _unwrap(layers: Layers, threads: int, work_dir: str | None, archive: Archive
         if kind.open:
             parts = _read_opened(kind.open(layers.reader, threads))
         elif kind.name == _BZIP2:
-            parts = decompress_bzip2(layers.reader.read1, threads, mark=layers.places.append)
+            parts = _decompress_bzip2(layers, threads)
         else:
             parts = _DECOMPRESSORS[kind.name](layers.reader.read1, threads)
         layers.add_layer(parts, kind.name)
@@ -360,6 +366,13 @@ def _unwrap(layers: Layers, threads: int, work_dir: str | None, archive: Archive
     raise DumpError(
         layers.name, "has more than five layers of compression", advice="unpack it first"
     )
+
+
+def _decompress_bzip2(layers: Layers, threads: int, place: Place = START) -> Parts:
+    """Decompress the bzip2 file in the innermost layer."""
+    from so2docs.dump.bzip2 import decompress_bzip2  # Only needed for these files.
+
+    return decompress_bzip2(layers.reader.read1, threads, place, layers.places.append)
 
 
 def _read_opened(reader: Any) -> Parts:

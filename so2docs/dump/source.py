@@ -256,6 +256,11 @@ def in_reading_order(files: Iterable[TableFile]) -> list[TableFile]:
     return [*before, posts, *after]
 
 
+def open_first(files: Iterable[TableFile], threads: int, work_dir: str | None) -> None:
+    """Open the file that a conversion reads first."""
+    in_reading_order(files)[0].open(threads=threads, work_dir=work_dir)
+
+
 def file_in_folder(path: str, table: Table) -> str:
     """Return the path of a table's file in a folder, compressed or not."""
     names = files_in_folder(path)

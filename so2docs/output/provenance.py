@@ -11,14 +11,12 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, Literal, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_type_hints
 
 import orjson
 
 from so2docs._version import __version__
 from so2docs.counts import fits_type
-from so2docs.dump.opening import TableFile
-from so2docs.dump.source import Source
 from so2docs.dump.storage import sample_hash
 from so2docs.errors import flag, without_secrets
 from so2docs.options.option import entries
@@ -26,6 +24,10 @@ from so2docs.options.request import Fingerprint
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import Options, OutputForm
 from so2docs.report import Report
+
+if TYPE_CHECKING:
+    from so2docs.dump.opening import TableFile
+    from so2docs.dump.source import Source
 
 CONTRACT = 1
 """Version of the documents. Increase it when the same dump and options would give other

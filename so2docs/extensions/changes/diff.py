@@ -12,7 +12,8 @@ from typing import Any, Unpack
 
 import orjson
 
-from so2docs.api.convert import convert_validated, find_input, options_for
+from so2docs.api.convert import convert_validated
+from so2docs.api.resolve import find_input, options_for
 from so2docs.dump.source import Source
 from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
 from so2docs.extensions.changes.compare import Change, Summary, compare

@@ -65,7 +65,7 @@ def _columns(recipe: Recipe) -> list[str]:
 
 
 def _show_record(spec: Any) -> None:
-    from so2docs.api.convert import documents
+    from so2docs.api.documents import documents
 
     with (
         as_file(files("so2docs") / "sample" / "sample.stackexchange.com.7z") as dump,

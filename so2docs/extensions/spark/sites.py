@@ -15,7 +15,9 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
-from so2docs.api.convert import convert_validated, document_session, options_for
+from so2docs.api.convert import convert_validated
+from so2docs.api.documents import document_session
+from so2docs.api.resolve import options_for
 from so2docs.api.sites import plan_outputs
 from so2docs.dump import storage
 from so2docs.dump.source import Source

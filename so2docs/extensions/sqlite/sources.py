@@ -8,7 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from so2docs.api.convert import documents, find_input, options_for
+from so2docs.api.documents import documents
+from so2docs.api.resolve import find_input, options_for
 from so2docs.dump.source import Source
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.extensions.sqlite.layout import PROFILE

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.sax.saxutils import escape
 
-from so2docs.api.convert import documents
+from so2docs.api.documents import documents
 from so2docs.options.products import TableOptions
 from so2docs.schema import ANSWERS, POSTS
 

@@ -1,0 +1,139 @@
+"""Resolve the options of a conversion against its dump: its host, and the tables to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from so2docs.dump.source import Source
+from so2docs.errors import (
+    OptionError,
+    flag,
+    require_packages,
+)
+from so2docs.options.request import (
+    build_options,
+    table_files,
+    tables_to_nest,
+)
+from so2docs.options.sites import checked_host, published_host
+from so2docs.options.table import (
+    Options,
+    OutputForm,
+)
+from so2docs.output.provenance import File
+from so2docs.parse.core import choose_core
+from so2docs.progress import log
+from so2docs.schema import TABLES
+
+
+def options_for(
+    source: Source,
+    kwargs: Mapping[str, Any],
+    form: OutputForm | None = None,
+    site_field: tuple[str, str] | None = None,
+) -> Options:
+    """Build the options of a conversion from validated keywords; look for its host and tables."""
+    site, field = kwargs.get("site"), kwargs.get("site_field")
+    if field is not None:
+        site_field = field, source.site() if site is None else site
+    options = build_options(kwargs, form, site_field, core=choose_core(kwargs.get("core", "auto")))
+    source.check_exists()
+    if options.is_attributed:
+        options = replace(options, host=_host(source, site))
+    elif options.body == "markdown" or options.filters.as_of is not None:
+        known = published_host(site) or source.published_host()
+        if site is not None and field is None:
+            known = checked_host(site)
+        options = replace(options, host=known)
+    elif site is not None and field is None:
+        raise OptionError(
+            f"{flag('site')} needs {flag('attribution', True)}, {flag('site_field')}, "
+            f"{flag('body', 'markdown')}, {flag('as_of')}, or a recipe that writes URLs"
+        )
+    options = _choose_tables(source, kwargs, options)
+    if options.recipe is None:
+        return options
+    optional = [name for name in options.recipe.recipe.optional_tables if name not in options.nest]
+    present = source.select_present(optional)
+    for name in sorted({*optional} - {*present}):
+        log.info(
+            "recipe %s: records do not contain the %s, which were not found",
+            options.recipe.spec,
+            name,
+        )
+    return replace(options, nest=tables_to_nest([*options.nest, *present], {}))
+
+
+def _host(source: Source, requested: str | None) -> str:
+    """Return the requested host, or the host in the name of the dump."""
+    if requested is not None:
+        return checked_host(requested)
+    if published := source.published_host():
+        return published
+    raise OptionError(
+        f"the host name of the site cannot be derived from {source.site()!r}; "
+        f"give it, as in {flag('site', 'beer.stackexchange.com')}, or put the dump into a folder "
+        "of that name"
+    )
+
+
+def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) -> Options:
+    """Add the tables to restore a date from; leave out missing tables with `if_present`."""
+    for_state = _tables_for_state(options)
+    if options.if_present:
+        required = {*table_files(kwargs), *(options.recipe.recipe.tables if options.recipe else ())}
+        wanted = [
+            name
+            for name in (*options.nest, *for_state)
+            if not {name, TABLES[name].file_option} & required
+        ]
+        missing = {*wanted} - {*source.select_present(wanted)}
+        missing |= {name for name in options.nest if TABLES[name].needs in missing}
+        for name in sorted(missing):
+            if name in options.nest:
+                log.warning("the dump has no %s; they are not nested", name)
+            else:
+                log.warning("the dump has no %s; %s", TABLES[name].file, _WITHOUT[name])
+        nest = tuple(name for name in options.nest if name not in missing)
+        for_state = [name for name in for_state if name not in missing]
+        options = replace(options, nest=nest, if_present=tuple(sorted(missing)))
+    elif for_state:
+        for name in sorted({*for_state} - {*source.select_present(for_state)}):
+            raise OptionError(
+                f"{flag('as_of')} needs {TABLES[name].file}, which is neither in the dump nor next "
+                f"to it; name its file with {flag('tables', {TABLES[name].file_option: 'FILE'})}, "
+                f"or add {flag('if_present', True)}: then {_WITHOUT[name]}"
+            )
+    if options.filters.as_of is not None:
+        read = {TABLES[name].file for name in (*options.nest, *for_state)}
+        if not options.restores_markdown and TABLES["history"].file in read:
+            require_packages(f"HTML of bodies restored by {flag('as_of')}", "cmarkgfm")
+        counted = [] if "comments" in options.nest else ["comments"]
+        for_state += source.select_present(counted)
+        options = replace(options, for_state=tuple(for_state))
+    return options
+
+
+_WITHOUT = {
+    "history": "posts edited after the date become strays",
+    "votes": "Score and AcceptedAnswerId are left out",
+}
+"""Consequences of missing tables that are needed to restore the state of a date."""
+
+
+def _tables_for_state(options: Options) -> list[str]:
+    """List the tables that are needed to restore the state of a date, and are not nested."""
+    if options.filters.as_of is None:
+        return []
+    nested = {TABLES[name].file for name in options.nest}
+    return [name for name in _WITHOUT if TABLES[name].file not in nested]
+
+
+def find_input(source: Source, nest: Iterable[str]) -> list[File]:
+    """Identify the files that a conversion would read: the posts, then the nested tables."""
+    if source.is_stream:
+        return [File.read_once("posts", "")]
+    files = source.find_to_convert(tables_to_nest(nest, {}), {})
+    return [File.of_table(file) for file in files]
