@@ -17,7 +17,16 @@ from so2docs.counts import RowCounts, TableCounts
 from so2docs.domain import rank_by_votes
 from so2docs.nest import Buffer, Nest, Post, Row
 from so2docs.options.choices import AnswersBy
-from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION, integers
+from so2docs.parse.keys import (
+    ANSWER,
+    BUCKET_BITS,
+    KEY,
+    QUESTION,
+    REJECTED_QUESTION,
+    integers,
+    kinds_in,
+    walk,
+)
 from so2docs.parse.table_rows import count_votes, unpack_votes
 from so2docs.schema import COMMENT, OF_KIND, VOTE
 
@@ -106,15 +115,14 @@ def merge_votes(blocks: Iterable[Block], count_votes: Callable[[bytes], bytes]) 
 
 def count_filtered(keys: bytes, counts: RowCounts) -> None:
     """Count the posts and rows with these keys as filtered, except those already counted."""
-    fields = integers(keys)
-    kinds = [size_and_kind & 15 for size_and_kind in fields[3::4]]
+    kinds = kinds_in(keys)
     for kind, count in Counter(kinds).items():
         if kind in _KEPT:
             counts.filtered += count
         elif kind in OF_KIND:
             table = counts.tables.setdefault(OF_KIND[kind].name, TableCounts())
             if kind == VOTE:
-                ranks = zip(fields[2::4], kinds, strict=True)
+                ranks = zip(integers(keys)[2::4], kinds, strict=True)
                 table.filtered += sum(unpack_votes(rank)[1] for rank, k in ranks if k == VOTE)
             else:
                 table.filtered += count
@@ -137,17 +145,13 @@ def select_questions(
             count_filtered(keys, counts)
             continue
         selected, filtered = (bytearray(), bytearray()), bytearray()
-        at = 0
-        for start in range(0, len(keys), KEY.size):
-            key = keys[start : start + KEY.size]
-            question_id, _, _, size_and_kind = KEY.unpack(key)
-            end = at + (size_and_kind >> 4)
+        for number, (question_id, _, _, _, start, end) in enumerate(walk(keys)):
+            key = keys[number * KEY.size : (number + 1) * KEY.size]
             if question_id in question_ids:
                 selected[0].extend(key)
-                selected[1].extend(json[at:end])
+                selected[1].extend(json[start:end])
             elif question_id in ids:
                 filtered += key
-            at = end
         count_filtered(bytes(filtered), counts)
         yield bytes(selected[0]), bytes(selected[1])
 
@@ -165,17 +169,15 @@ def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
     for keys, json in merge_votes(blocks, count_votes):
         # For a part, copy the JSON that is needed, a fraction of the block, so that the block can
         # be freed.
-        view, at = json if is_part else memoryview(json), 0
-        for question_id, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
-            end = at + (size_and_kind >> 4)
+        view, end = json if is_part else memoryview(json), 0
+        for question_id, post_id, rank, kind, start, end in walk(keys):
             if low <= question_id < high:
-                kind = size_and_kind & 15
                 if kind >= COMMENT:
-                    rows[question_id].append((kind, post_id, rank, order, json[at:end]))
+                    rows[question_id].append((kind, post_id, rank, order, json[start:end]))
                 else:
-                    posts[question_id].append((post_id, order, rank, kind, view[at:end]))
-            order, at = order + 1, end
-        if at != len(json):
+                    posts[question_id].append((post_id, order, rank, kind, view[start:end]))
+            order += 1
+        if end != len(json):
             raise ValueError("keys and JSON do not match")
     return records
 
@@ -195,11 +197,11 @@ def add_sizes(keys: bytes, sizes: array[int]) -> tuple[int, int]:
         ValueError, struct.error: There are no keys, or a size is negative.
     """
     question_ids = set[int]()
-    for question_id, _, _, size_and_kind in KEY.iter_unpack(keys):
-        if size_and_kind < 0:
+    for question_id, _, _, _, start, end in walk(keys):
+        if end < start:
             raise ValueError("keys and JSON do not match")
         at = question_id & (len(sizes) - 1)
-        sizes[at] = max(0, sizes[at]) + (size_and_kind >> 4)
+        sizes[at] = max(0, sizes[at]) + end - start
         question_ids.add(question_id)
     return min(question_ids), max(question_ids)
 

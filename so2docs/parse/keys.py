@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from collections.abc import Iterator
 
 BUCKET_BITS = 14
 """Number of low bits of a question id that differ within a bucket. The records of 2^14 question ids
@@ -33,12 +34,25 @@ PAIR_BYTES = 16
 """Size of the question id and post id at the start of a key; they are used to find repeated ids."""
 
 
+def walk(keys: bytes) -> Iterator[tuple[int, int, int, int, int, int]]:
+    """Yield question id, post id, rank and kind of each record, and start and end of its JSON."""
+    end = 0
+    for question_id, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
+        start, end = end, end + (size_and_kind >> 4)
+        yield question_id, post_id, rank, size_and_kind & 15, start, end
+
+
 def integers(data: bytes | bytearray) -> array[int]:
     """Unpack keys into 64-bit integers; keys are little-endian on every machine."""
     numbers = array("q", bytes(data))
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers
+
+
+def kinds_in(keys: bytes) -> list[int]:
+    """List the kinds of the records with these keys."""
+    return [size_and_kind & 15 for size_and_kind in integers(keys)[3::4]]
 
 
 def as_bytes(numbers: array[int]) -> bytes:

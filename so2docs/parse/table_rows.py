@@ -23,7 +23,7 @@ from typing import Any
 
 import orjson
 
-from so2docs.parse.keys import BUCKET_BITS, BY_OPTED_OUT, KEY, as_bytes, integers
+from so2docs.parse.keys import BUCKET_BITS, BY_OPTED_OUT, KEY, as_bytes, integers, kinds_in, walk
 from so2docs.parse.posts import Projection, RecordBuffer, not_integer, number
 from so2docs.schema import (
     BADGE_CLASSES,
@@ -214,26 +214,22 @@ def select_revisions(keys: bytes, json: bytes) -> tuple[bytes, bytes]:
         keys: Keys of history rows before a date.
         json: The JSON of these rows, with all attributes.
     """
-    new_keys, new_json, at = bytearray(), bytearray(), 0
-    for question_id, post_id, _, size_and_kind in KEY.iter_unpack(keys):
-        end = at + (size_and_kind >> 4)
-        kind = _event_type(json, at, end)
+    new_keys, new_json = bytearray(), bytearray()
+    for question_id, post_id, _, _, start, end in walk(keys):
+        kind = _event_type(json, start, end)
         if kind in RESTORING:
-            new_keys += KEY.pack(question_id, post_id, kind, (end - at) << 4 | REVISION)
-            new_json += json[at:end]
-        at = end
+            new_keys += KEY.pack(question_id, post_id, kind, (end - start) << 4 | REVISION)
+            new_json += json[start:end]
     return bytes(new_keys), bytes(new_json)
 
 
 def select_later(keys: bytes, json: bytes) -> bytes:
     """Select the keys of history rows after a date, as `add_later` makes them."""
-    new_keys, at = bytearray(), 0
-    for question_id, post_id, _, size_and_kind in KEY.iter_unpack(keys):
-        end = at + (size_and_kind >> 4)
-        kind = _event_type(json, at, end)
+    new_keys = bytearray()
+    for question_id, post_id, _, _, start, end in walk(keys):
+        kind = _event_type(json, start, end)
         if kind in REVEALING:
             new_keys += KEY.pack(question_id, post_id, kind, LATER)
-        at = end
     return bytes(new_keys)
 
 
@@ -250,13 +246,11 @@ def without_scores(keys: bytes, json: bytes) -> tuple[bytes, bytes]:
 
     In JSON strings, each quote has a backslash before it, so the pattern cannot match in them.
     """
-    new_keys, new_json, at = bytearray(), bytearray(), 0
-    for question_id, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
-        end = at + (size_and_kind >> 4)
-        row = _SCORE.sub(b"", json[at:end])
-        new_keys += KEY.pack(question_id, post_id, rank, len(row) << 4 | size_and_kind & 15)
+    new_keys, new_json = bytearray(), bytearray()
+    for question_id, post_id, rank, kind, start, end in walk(keys):
+        row = _SCORE.sub(b"", json[start:end])
+        new_keys += KEY.pack(question_id, post_id, rank, len(row) << 4 | kind)
         new_json += row
-        at = end
     return bytes(new_keys), bytes(new_json)
 
 
@@ -264,8 +258,7 @@ def without_json(keys: bytes) -> tuple[bytes, bytes]:
     """Replace the JSON of records by empty objects, for rows that are only counted."""
     fields = integers(keys)
     count = len(fields) // 4
-    kinds = [size_and_kind & 15 for size_and_kind in fields[3::4]]
-    fields[3::4] = array("q", (len(b"{}") << 4 | kind for kind in kinds))
+    fields[3::4] = array("q", (len(b"{}") << 4 | kind for kind in kinds_in(keys)))
     return as_bytes(fields), b"{}" * count
 
 
@@ -335,16 +328,14 @@ def add_bounties(
 
 def add_records(buffer: RecordBuffer, keys: bytes, json: bytes, questions: FindQuestions) -> None:
     """Add records that were made before the questions of their posts were known."""
-    places = questions({post_id for _, post_id, _, _ in KEY.iter_unpack(keys)})
-    buckets, at = buffer.buckets, 0
-    for _, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
+    places = questions({post_id for _, post_id, *_ in walk(keys)})
+    buckets, end = buffer.buckets, 0
+    for _, post_id, rank, kind, start, end in walk(keys):
         question_id = places.get(post_id, post_id)
-        end = at + (size_and_kind >> 4)
         bucket = buckets[question_id >> BUCKET_BITS]
-        bucket.keys.extend(KEY.pack(question_id, post_id, rank, size_and_kind))
-        bucket.json.extend(json[at:end])
-        at = end
-    if at != len(json):
+        bucket.keys.extend(KEY.pack(question_id, post_id, rank, (end - start) << 4 | kind))
+        bucket.json.extend(json[start:end])
+    if end != len(json):
         raise ValueError("keys and JSON do not match")
 
 

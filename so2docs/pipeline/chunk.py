@@ -24,7 +24,7 @@ from so2docs.options.table import Options
 from so2docs.parse import core, posts, repeats, table_rows
 from so2docs.parse.core import Added
 from so2docs.parse.keep_lists import Found, KeepLists
-from so2docs.parse.keys import KEY, integers
+from so2docs.parse.keys import KEY, integers, walk
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import RecordBuffer
 from so2docs.parse.row_filter import RowFilter, make_projection, projection_of_table
@@ -239,14 +239,11 @@ class _UserFiling(RowSink):
         if compiled is None:
             return None
         added, keys, jsons = compiled
-        at = 0
-        for user_id, _, _, size_and_kind in KEY.iter_unpack(keys):
-            end = at + (size_and_kind >> 4)
+        for user_id, _, _, _, start, end in walk(keys):
             if self.opt_outs.lists_user(user_id):
                 self.buffer.filtered += 1
             else:
-                self._add(user_id, jsons[at:end])
-            at = end
+                self._add(user_id, jsons[start:end])
         return added
 
     def _add(self, user_id: int, json: bytes) -> None:

@@ -33,7 +33,7 @@ from so2docs.output.segments import Copy, copy_all
 from so2docs.output.writer import Writer
 from so2docs.parse.core import compiled
 from so2docs.parse.keep_lists import Kept
-from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
+from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, integers, kinds_in
 from so2docs.pipeline import bucket, strict
 from so2docs.pipeline.tasks import BucketResult, BucketTask
 from so2docs.processes.pool import Workers
@@ -454,10 +454,10 @@ class SecondPass:
                 if number < FIRST_FABRICATED_ID >> BUCKET_BITS:
                     continue
                 for path, block in self.spill.blocks(number):
-                    keys = KEY.iter_unpack(reader.read_keys(path, block))
+                    keys = reader.read_keys(path, block)
                     fabricated += sum(
-                        post_id >= FIRST_FABRICATED_ID and kind & 15 in (QUESTION, ANSWER)
-                        for _, post_id, _, kind in keys
+                        post_id >= FIRST_FABRICATED_ID and kind in (QUESTION, ANSWER)
+                        for post_id, kind in zip(integers(keys)[1::4], kinds_in(keys), strict=True)
                     )
             for path, block in self.spill.blocks(None):
                 ids = _ID.findall(reader.read(path, block)[1])

@@ -33,7 +33,7 @@ from so2docs.output.writer import publish_all
 from so2docs.parse import keep_lists, repeats
 from so2docs.parse.filters import Sample
 from so2docs.parse.keep_lists import Kept
-from so2docs.parse.keys import KEY, QUESTION, integers
+from so2docs.parse.keys import QUESTION, integers, kinds_in
 from so2docs.parse.posts import stray_line
 from so2docs.pipeline import strict
 from so2docs.pipeline.first_pass import FirstPass
@@ -529,10 +529,13 @@ class Session:
             for number, _ in self.spill.buckets():
                 kinds: dict[int, int] = {}
                 for path, block in self.spill.blocks(number):
-                    for key in KEY.iter_unpack(reader.read_keys(path, block)):
-                        question_id, post_id, _, size_and_kind = key
+                    keys = reader.read_keys(path, block)
+                    ids = integers(keys)
+                    for question_id, post_id, kind in zip(
+                        ids[::_FIELDS], ids[1::_FIELDS], kinds_in(keys), strict=True
+                    ):
                         if question_id == post_id:
-                            kinds.setdefault(question_id, size_and_kind & 15)
+                            kinds.setdefault(question_id, kind)
                 sample.add(
                     question_id
                     for question_id, kind in kinds.items()

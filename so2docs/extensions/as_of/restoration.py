@@ -26,6 +26,7 @@ from so2docs.parse.keys import (
     QUESTION,
     REJECTED_ANSWER,
     REJECTED_QUESTION,
+    walk,
 )
 from so2docs.parse.posts import stray_line, tags
 from so2docs.parse.row_filter import RowFilter, make_projection
@@ -176,18 +177,16 @@ class Restoration:
         groups: defaultdict[int, _Group] = defaultdict(_Group)
         low, high = ids.start, ids.stop
         for keys, json in blocks:
-            at = 0
-            for start in range(0, len(keys), KEY.size):
-                question_id, post_id, rank, size_and_kind = KEY.unpack_from(keys, start)
-                kind, end = size_and_kind & 15, at + (size_and_kind >> 4)
+            end = 0
+            for number, (question_id, post_id, rank, kind, start, end) in enumerate(walk(keys)):
                 if low <= question_id < high:
                     group = groups[question_id]
                     if kind < COMMENT:
-                        group.posts.append(_Post(post_id, rank, kind, json[at:end]))
-                    elif self._is_nested(group.events[post_id], kind, rank, json[at:end]):
-                        group.rows.append((keys[start : start + KEY.size], json[at:end]))
-                at = end
-            if at != len(json):
+                        group.posts.append(_Post(post_id, rank, kind, json[start:end]))
+                    elif self._is_nested(group.events[post_id], kind, rank, json[start:end]):
+                        key = keys[number * KEY.size : (number + 1) * KEY.size]
+                        group.rows.append((key, json[start:end]))
+            if end != len(json):
                 raise ValueError("keys and JSON do not match")
         return groups
 
@@ -398,19 +397,16 @@ def find_titles(blocks: Iterable[Block], question_ids: Collection[int]) -> dict[
     titles: dict[int, str] = {}
     events: defaultdict[int, _Events] = defaultdict(_Events)
     for keys, json in blocks:
-        at = 0
-        for _, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
-            kind, end = size_and_kind & 15, at + (size_and_kind >> 4)
+        for _, post_id, rank, kind, start, end in walk(keys):
             if post_id in question_ids:
                 if kind == QUESTION:
-                    row = orjson.loads(json[at:end])
+                    row = orjson.loads(json[start:end])
                     if isinstance(row.get("Title"), str):
                         titles.setdefault(post_id, row["Title"])
                 elif kind == LATER and rank in TITLES:
                     events[post_id].later.add(rank)
                 elif kind == REVISION and rank in TITLES:
-                    events[post_id].revisions.append((rank, json[at:end]))
-            at = end
+                    events[post_id].revisions.append((rank, json[start:end]))
     for post_id in titles.keys() & events.keys():
         if events[post_id].later:
             revisions = events[post_id].parse(TITLES)
