@@ -17,6 +17,7 @@ from typing import Any, cast
 from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import PARQUET
+from so2docs.extensions.parquet import ids
 from so2docs.output.provenance import KEY
 from so2docs.output.segments import Journal, Segment
 
@@ -181,20 +182,23 @@ def _append(out: bytearray, kind: int, value: Any) -> None:
 LENGTH = struct.Struct("<I")
 """A size in a Parquet file."""
 
-_NUM_ROWS, _ROW_GROUPS, _KEY_VALUES = 3, 4, 5
-_COLUMNS, _GROUP_ROWS, _GROUP_OFFSET, _ORDINAL = 1, 3, 5, 7
-_CHUNK_OFFSET, _CHUNK_METADATA, _PAGES_OFFSET, _PAGES_LENGTH, _COLUMN_INDEX = 2, 3, 4, 5, 6
-_COLUMN_OFFSETS = {9, 10, 11, 14}  # The pages of data, index and dictionary, and the bloom filter.
-_PAGES, _PAGE_OFFSET = 1, 1
-_KEY, _VALUE = 1, 2
+_COLUMN_OFFSETS = {
+    ids.ColumnMetaData.DATA_PAGE_OFFSET,
+    ids.ColumnMetaData.INDEX_PAGE_OFFSET,
+    ids.ColumnMetaData.DICTIONARY_PAGE_OFFSET,
+    ids.ColumnMetaData.BLOOM_FILTER_OFFSET,
+}
 
 
 def row_group(file: bytes, raw_size: int, documents: int) -> Segment:
     """Make a segment from a Parquet file with a single row group."""
     metadata, size = read_metadata(file)
-    (group,) = _elements(metadata, _ROW_GROUPS)
+    (group,) = _elements(metadata, ids.FileMetaData.ROW_GROUPS)
     end = len(file) - len(PARQUET) - LENGTH.size - size
-    offsets = [column[_PAGES_OFFSET][1] for column in _elements(group, _COLUMNS)]
+    offsets = [
+        column[ids.ColumnChunk.OFFSET_INDEX_OFFSET][1]
+        for column in _elements(group, ids.RowGroup.COLUMNS)
+    ]
     places = [ThriftReader(file, offset).struct() for offset in offsets]
     data = file[len(PARQUET) : min(offsets, default=end)]
     segment = Segment.of(data, raw_size, crc32(data), documents=documents)
@@ -239,8 +243,10 @@ def join_footers(metadata: Struct, journal: Journal) -> bytes:
         group, places = read_note(segment.note)
         _move(group, places, segment.offset - len(PARQUET), pages, journal.size)
         row_groups.append(group)
-    metadata[_NUM_ROWS] = i64(sum(group[_GROUP_ROWS][1] for group in row_groups))
-    metadata[_ROW_GROUPS] = listed(STRUCT, row_groups)
+    metadata[ids.FileMetaData.NUM_ROWS] = i64(
+        sum(group[ids.RowGroup.NUM_ROWS][1] for group in row_groups)
+    )
+    metadata[ids.FileMetaData.ROW_GROUPS] = listed(STRUCT, row_groups)
     footer = write_struct(metadata)
     return bytes(pages + footer) + LENGTH.pack(len(footer)) + PARQUET
 
@@ -262,9 +268,16 @@ def read_value(path: str, key: bytes) -> bytes:
         metadata, _ = read_metadata(tail)
     except (IndexError, ValueError):
         return b""
-    for pair in _elements(metadata, _KEY_VALUES) if _KEY_VALUES in metadata else ():
-        if pair.keys() >= {_KEY, _VALUE} and pair[_KEY][1] == key:
-            return bytes(pair[_VALUE][1])
+    for pair in (
+        _elements(metadata, ids.FileMetaData.KEY_VALUE_METADATA)
+        if ids.FileMetaData.KEY_VALUE_METADATA in metadata
+        else ()
+    ):
+        if (
+            pair.keys() >= {ids.KeyValue.KEY, ids.KeyValue.VALUE}
+            and pair[ids.KeyValue.KEY][1] == key
+        ):
+            return bytes(pair[ids.KeyValue.VALUE][1])
     return b""
 
 
@@ -285,22 +298,22 @@ def _move(group: Struct, places: list[Struct], distance: int, pages: bytearray, 
     The positions of its pages are appended to `pages`, which are at `start` in the file.
     """
     # Drop this optional field: its sixteen bits may be too few, and no reader needs it.
-    group.pop(_ORDINAL, None)
-    _shift(group, {_GROUP_OFFSET}, distance)
-    for column, index in zip(_elements(group, _COLUMNS), places, strict=True):
-        for page in _elements(index, _PAGES):
-            _shift(page, {_PAGE_OFFSET}, distance)
+    group.pop(ids.RowGroup.ORDINAL, None)
+    _shift(group, {ids.RowGroup.FILE_OFFSET}, distance)
+    for column, index in zip(_elements(group, ids.RowGroup.COLUMNS), places, strict=True):
+        for page in _elements(index, ids.OffsetIndex.PAGE_LOCATIONS):
+            _shift(page, {ids.PageLocation.OFFSET}, distance)
         written = write_struct(index)
-        column[_PAGES_OFFSET] = i64(start + len(pages))
-        column[_PAGES_LENGTH] = i32(len(written))
+        column[ids.ColumnChunk.OFFSET_INDEX_OFFSET] = i64(start + len(pages))
+        column[ids.ColumnChunk.OFFSET_INDEX_LENGTH] = i32(len(written))
         pages += written
-        _shift(column[_CHUNK_METADATA][1], _COLUMN_OFFSETS, distance)
-        _shift(column, {_CHUNK_OFFSET, _COLUMN_INDEX}, distance)
+        _shift(column[ids.ColumnChunk.META_DATA][1], _COLUMN_OFFSETS, distance)
+        _shift(column, {ids.ColumnChunk.FILE_OFFSET, ids.ColumnChunk.COLUMN_INDEX_OFFSET}, distance)
 
 
-def _shift(fields: Struct, ids: set[int], distance: int) -> None:
+def _shift(fields: Struct, names: set[int], distance: int) -> None:
     """Add `distance` to the offsets in a struct, except zeros, which mean missing."""
-    for field_id in ids & fields.keys():
+    for field_id in names & fields.keys():
         kind, offset = fields[field_id]
         if offset:
             fields[field_id] = kind, offset + distance

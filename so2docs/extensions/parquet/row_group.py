@@ -24,6 +24,7 @@ import orjson
 from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import PARQUET
+from so2docs.extensions.parquet import ids
 from so2docs.extensions.parquet.footer import (
     BINARY,
     I32,
@@ -311,9 +312,19 @@ class _ColumnChunk:
         levels += _encode_levels(definitions, self._defined)
         raw = levels + (_pack_bits(values, 1) if self.kind == BOOLEAN and values else values)
         data = compress(raw)
-        details = nested(dict(enumerate(map(i32, (count, _PLAIN, _RLE, _RLE)), 1)))
-        sizes = {2: i32(len(raw)), 3: i32(len(data))}
-        header = bytes(write_struct({1: i32(_DATA_PAGE), **sizes, 5: details}))
+        details = {
+            ids.DataPageHeader.NUM_VALUES: i32(count),
+            ids.DataPageHeader.ENCODING: i32(_PLAIN),
+            ids.DataPageHeader.DEFINITION_LEVEL_ENCODING: i32(_RLE),
+            ids.DataPageHeader.REPETITION_LEVEL_ENCODING: i32(_RLE),
+        }
+        page_header = {
+            ids.PageHeader.TYPE: i32(_DATA_PAGE),
+            ids.PageHeader.UNCOMPRESSED_PAGE_SIZE: i32(len(raw)),
+            ids.PageHeader.COMPRESSED_PAGE_SIZE: i32(len(data)),
+            ids.PageHeader.DATA_PAGE_HEADER: nested(details),
+        }
+        header = bytes(write_struct(page_header))
         bounds: tuple[int, ...] = ()
         nulls = 0
         if self._is_ordered:
@@ -330,22 +341,37 @@ class _ColumnChunk:
         start, pages = len(out), self._pages
         places: list[Struct] = []
         for page in pages:
-            places.append({1: i64(len(out)), 2: i32(len(page.data)), 3: i64(page.first_row)})
+            place = {
+                ids.PageLocation.OFFSET: i64(len(out)),
+                ids.PageLocation.COMPRESSED_PAGE_SIZE: i32(len(page.data)),
+                ids.PageLocation.FIRST_ROW_INDEX: i64(page.first_row),
+            }
+            places.append(place)
             out += page.data
         metadata = {
-            1: i32(_TYPES[self.kind]),
-            2: listed(I32, [_PLAIN, _RLE]),
-            3: listed(BINARY, map(str.encode, self.path)),
-            4: i32(_ZSTD),
-            5: i64(self._count),
-            6: i64(sum(page.raw_size for page in pages)),
-            7: i64(len(out) - start),
-            9: i64(start),
+            ids.ColumnMetaData.TYPE: i32(_TYPES[self.kind]),
+            ids.ColumnMetaData.ENCODINGS: listed(I32, [_PLAIN, _RLE]),
+            ids.ColumnMetaData.PATH_IN_SCHEMA: listed(BINARY, map(str.encode, self.path)),
+            ids.ColumnMetaData.CODEC: i32(_ZSTD),
+            ids.ColumnMetaData.NUM_VALUES: i64(self._count),
+            ids.ColumnMetaData.TOTAL_UNCOMPRESSED_SIZE: i64(self.raw_size),
+            ids.ColumnMetaData.TOTAL_COMPRESSED_SIZE: i64(len(out) - start),
+            ids.ColumnMetaData.DATA_PAGE_OFFSET: i64(start),
             **self._statistics(),
         }
         # The position of `places` is set later, because they are at the end of the file.
-        chunk = {2: i64(0), 3: nested(metadata), 4: i64(0), 5: i32(0)}
-        return chunk, {1: listed(STRUCT, places)}
+        chunk = {
+            ids.ColumnChunk.FILE_OFFSET: i64(0),
+            ids.ColumnChunk.META_DATA: nested(metadata),
+            ids.ColumnChunk.OFFSET_INDEX_OFFSET: i64(0),
+            ids.ColumnChunk.OFFSET_INDEX_LENGTH: i32(0),
+        }
+        return chunk, {ids.OffsetIndex.PAGE_LOCATIONS: listed(STRUCT, places)}
+
+    @property
+    def raw_size(self) -> int:
+        """Size of all pages before compression, in bytes."""
+        return sum(page.raw_size for page in self._pages)
 
     def _statistics(self) -> dict[int, Field]:
         """Return the bounds and number of nulls of an ordered column; empty for other columns."""
@@ -354,8 +380,12 @@ class _ColumnChunk:
             return {}
         least, greatest = min(low for low, _ in bounds), max(high for _, high in bounds)
         nulls = sum(page.nulls for page in self._pages)
-        bound_fields = {5: binary(_BOUND.pack(greatest)), 6: binary(_BOUND.pack(least))}
-        return {12: nested({3: i64(nulls), **bound_fields})}
+        statistics = {
+            ids.Statistics.NULL_COUNT: i64(nulls),
+            ids.Statistics.MAX_VALUE: binary(_BOUND.pack(greatest)),
+            ids.Statistics.MIN_VALUE: binary(_BOUND.pack(least)),
+        }
+        return {ids.ColumnMetaData.STATISTICS: nested(statistics)}
 
     def write_bounds(self, out: bytearray) -> dict[int, Field]:
         """Append the page bounds of an ordered column, if it is one; return their position."""
@@ -365,18 +395,26 @@ class _ColumnChunk:
         known = [pair for pair in bounds if pair]
         is_ascending = all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(known))
         index = {
-            1: booleans(not pair for pair in bounds),
-            2: listed(BINARY, [_BOUND.pack(pair[0]) if pair else b"" for pair in bounds]),
-            3: listed(BINARY, [_BOUND.pack(pair[1]) if pair else b"" for pair in bounds]),
-            4: i32(int(is_ascending)),
-            5: listed(I64, [page.nulls for page in self._pages]),
+            ids.ColumnIndex.NULL_PAGES: booleans(not pair for pair in bounds),
+            ids.ColumnIndex.MIN_VALUES: listed(BINARY, [_pack_bound(pair[:1]) for pair in bounds]),
+            ids.ColumnIndex.MAX_VALUES: listed(BINARY, [_pack_bound(pair[1:]) for pair in bounds]),
+            ids.ColumnIndex.BOUNDARY_ORDER: i32(int(is_ascending)),
+            ids.ColumnIndex.NULL_COUNTS: listed(I64, [page.nulls for page in self._pages]),
         }
         start = len(out)
         out += write_struct(index)
-        return {6: i64(start), 7: i32(len(out) - start)}
+        return {
+            ids.ColumnChunk.COLUMN_INDEX_OFFSET: i64(start),
+            ids.ColumnChunk.COLUMN_INDEX_LENGTH: i32(len(out) - start),
+        }
 
 
 _BOUND = struct.Struct("<q")
+
+
+def _pack_bound(bound: tuple[int, ...]) -> bytes:
+    """Pack a bound of a page; empty for a page of nulls."""
+    return _BOUND.pack(*bound) if bound else b""
 
 
 class RowGroup:
@@ -446,14 +484,13 @@ class RowGroup:
             {**description, **chunk.write_bounds(out)}
             for chunk, (description, _) in zip(self._chunks, written, strict=True)
         ]
-        raw_sizes = (column[3][1][6][1] for column in columns)
         group = {
-            1: listed(STRUCT, columns),
-            2: i64(sum(raw_sizes)),
-            3: i64(self.count),
+            ids.RowGroup.COLUMNS: listed(STRUCT, columns),
+            ids.RowGroup.TOTAL_BYTE_SIZE: i64(sum(chunk.raw_size for chunk in self._chunks)),
+            ids.RowGroup.NUM_ROWS: i64(self.count),
             **self._sorting(),
-            5: i64(len(PARQUET)),
-            6: i64(size),
+            ids.RowGroup.FILE_OFFSET: i64(len(PARQUET)),
+            ids.RowGroup.TOTAL_COMPRESSED_SIZE: i64(size),
         }
         data = bytes(memoryview(out)[len(PARQUET) :])
         segment = Segment.of(data, raw_size, crc32(data), first_id, self.count)
@@ -463,8 +500,12 @@ class RowGroup:
         paths = [chunk.path for chunk in self._chunks]
         if (self._sorted_by,) not in paths:
             return {}
-        column = i32(paths.index((self._sorted_by,)))
-        return {4: listed(STRUCT, [{1: column, 2: boolean(False), 3: boolean(False)}])}
+        order = {
+            ids.SortingColumn.COLUMN_IDX: i32(paths.index((self._sorted_by,))),
+            ids.SortingColumn.DESCENDING: boolean(False),
+            ids.SortingColumn.NULLS_FIRST: boolean(False),
+        }
+        return {ids.RowGroup.SORTING_COLUMNS: listed(STRUCT, [order])}
 
 
 def _leaves(
@@ -520,18 +561,26 @@ _NOTHING = nested({})
 def _elements(node: Node) -> Iterator[Struct]:
     """Yield the elements of the schema, depth first."""
     element = {
-        3: i32(_REQUIRED if node.is_required else _OPTIONAL),
-        4: binary(node.name.encode() or b"schema"),
+        ids.SchemaElement.REPETITION_TYPE: i32(_REQUIRED if node.is_required else _OPTIONAL),
+        ids.SchemaElement.NAME: binary(node.name.encode() or b"schema"),
     }
     if isinstance(node, Column):
-        yield {1: i32(_TYPES[node.kind]), **element, **_logical_type(node.kind)}
+        yield {
+            ids.SchemaElement.TYPE: i32(_TYPES[node.kind]),
+            **element,
+            **_logical_type(node.kind),
+        }
     elif isinstance(node, Repeated):
-        is_list = {6: i32(_LIST), 10: nested({3: _NOTHING})}
-        yield {**element, 5: i32(1), **is_list}
-        yield {3: i32(_REPEATED), 4: binary(b"list"), 5: i32(1)}
+        one_child = {ids.SchemaElement.NUM_CHILDREN: i32(1)}
+        yield {**element, **one_child, **_meaning(_LIST, ids.LogicalType.LIST, _NOTHING)}
+        yield {
+            ids.SchemaElement.REPETITION_TYPE: i32(_REPEATED),
+            ids.SchemaElement.NAME: binary(b"list"),
+            **one_child,
+        }
         yield from _elements(node.element)
     else:
-        yield {**element, 5: i32(len(node.children))}
+        yield {**element, ids.SchemaElement.NUM_CHILDREN: i32(len(node.children))}
         for child in node.children:
             yield from _elements(child)
 
@@ -541,12 +590,23 @@ def _encoded_elements(root: Group) -> list[bytes]:
     return [bytes(write_struct(element)) for element in _elements(root)]
 
 
+def _meaning(converted: int, logical: int, details: Field) -> dict[int, Field]:
+    """Return the meaning of a column in its old form and its new form."""
+    return {
+        ids.SchemaElement.CONVERTED_TYPE: i32(converted),
+        ids.SchemaElement.LOGICAL_TYPE: nested({logical: details}),
+    }
+
+
 def _logical_type(kind: Kind) -> dict[int, Field]:
     if kind == TEXT:
-        return {6: i32(_UTF8), 10: nested({1: _NOTHING})}
+        return _meaning(_UTF8, ids.LogicalType.STRING, _NOTHING)
     if kind == DATE:
-        milliseconds_of_utc = nested({1: boolean(True), 2: nested({1: _NOTHING})})
-        return {6: i32(_TIMESTAMP_MILLIS), 10: nested({8: milliseconds_of_utc})}
+        milliseconds_of_utc = {
+            ids.TimestampType.IS_ADJUSTED_TO_UTC: boolean(True),
+            ids.TimestampType.UNIT: nested({ids.TimeUnit.MILLIS: _NOTHING}),
+        }
+        return _meaning(_TIMESTAMP_MILLIS, ids.LogicalType.TIMESTAMP, nested(milliseconds_of_utc))
     return {}
 
 
@@ -555,14 +615,19 @@ _VERSION = 2
 
 def file_metadata(root: Group, pairs: Mapping[bytes, bytes]) -> Struct:
     """Return the metadata of a file with these columns and pairs of keys and values, no rows."""
-    key_values = [{1: binary(k), 2: binary(v)} for k, v in pairs.items()]
-    type_order = bytes(write_struct({1: _NOTHING}))
-    return {
-        1: i32(_VERSION),
-        2: listed(STRUCT, _encoded_elements(root)),
-        3: i64(0),
-        4: listed(STRUCT, []),
-        **({5: listed(STRUCT, key_values)} if key_values else {}),
-        6: binary(b"so2docs"),
-        7: listed(STRUCT, [type_order] * count_columns(root)),
+    key_values = [
+        {ids.KeyValue.KEY: binary(key), ids.KeyValue.VALUE: binary(value)}
+        for key, value in pairs.items()
+    ]
+    type_order = bytes(write_struct({ids.ColumnOrder.TYPE_ORDER: _NOTHING}))
+    metadata = {
+        ids.FileMetaData.VERSION: i32(_VERSION),
+        ids.FileMetaData.SCHEMA: listed(STRUCT, _encoded_elements(root)),
+        ids.FileMetaData.NUM_ROWS: i64(0),
+        ids.FileMetaData.ROW_GROUPS: listed(STRUCT, []),
+        ids.FileMetaData.CREATED_BY: binary(b"so2docs"),
+        ids.FileMetaData.COLUMN_ORDERS: listed(STRUCT, [type_order] * count_columns(root)),
     }
+    if key_values:
+        metadata[ids.FileMetaData.KEY_VALUE_METADATA] = listed(STRUCT, key_values)
+    return metadata
