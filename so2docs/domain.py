@@ -217,3 +217,9 @@ def split_place(question_id: int) -> int:
     """
     digest = blake2b(b"%d" % question_id, digest_size=8, person=b"split").digest()
     return int.from_bytes(digest, "big")
+
+
+def share_of(question_id: int, ends: list[tuple[str, int]]) -> str:
+    """Return the name of the share of a question; see `Split.ends`."""
+    position = split_place(question_id)
+    return next(name for name, end in ends if position < end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import orjson
 
@@ -13,12 +13,15 @@ from so2docs.api.convert import check_report, convert_validated, write_report
 from so2docs.api.sites import Done, SiteResult, WhenDone, dump_tasks, plan_outputs, run_sites
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.options.keywords import ConvertKeywords, spell_out
 from so2docs.options.option import path
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_run_options, find_recipe, validate_keywords
+from so2docs.options.signatures import spell_out
 from so2docs.options.table import OF_CONVERT, taken_by
 from so2docs.output.provenance import UP_TO_DATE
+
+if TYPE_CHECKING:
+    from so2docs.options.keywords import ConvertKeywords
 
 
 @spell_out(taken_by(*OF_CONVERT))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import orjson
 
@@ -23,12 +23,12 @@ from so2docs.errors import (
     OptionError,
     flag,
 )
-from so2docs.options.keywords import ConvertKeywords, spell_out
 from so2docs.options.output_form import default_output, output_form, records_path
 from so2docs.options.request import (
     build_run_options,
     validate_keywords,
 )
+from so2docs.options.signatures import spell_out
 from so2docs.options.table import (
     OF_CONVERT,
     Options,
@@ -44,6 +44,9 @@ from so2docs.parse.opt_outs import OptOuts
 from so2docs.pipeline.session import Session
 from so2docs.report import Report
 from so2docs.store.disk import disk_errors
+
+if TYPE_CHECKING:
+    from so2docs.options.keywords import ConvertKeywords
 
 
 @spell_out(taken_by(*OF_CONVERT))

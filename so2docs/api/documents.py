@@ -15,11 +15,11 @@ from so2docs.dump.source import DumpLike, Source, open_first
 from so2docs.errors import (
     So2docsError,
 )
-from so2docs.options.keywords import IteratorKeywords, spell_out
 from so2docs.options.request import (
     build_run_options,
     validate_keywords,
 )
+from so2docs.options.signatures import spell_out
 from so2docs.options.table import (
     OF_ITERATOR,
     Options,
@@ -34,6 +34,7 @@ from so2docs.report import Report
 from so2docs.store.disk import disk_errors
 
 if TYPE_CHECKING:
+    from so2docs.options.keywords import IteratorKeywords
     from so2docs.types import Question
 
 

@@ -341,6 +341,8 @@ memory."""
 _ROW_START_BYTES = 5
 _MOST_HEAD = 64 * 1024
 _SMALLEST_CHUNK = 8 * 1024 * 1024
+SMALLEST_PIECE = 8 * 1024 * 1024
+"""Size of the first pieces of a stream, in bytes."""
 _MOST_CHUNKS = 400
 
 

@@ -10,13 +10,11 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from so2docs.domain import LICENSE_FILE
 from so2docs.dump import storage
-from so2docs.dump.compressed import decompress_gzip, decompress_xz, decompress_zstd
 from so2docs.dump.dump import Dump, open_dump
 from so2docs.dump.kinds import Kind, detect_kind
 from so2docs.dump.layers import (
@@ -32,12 +30,12 @@ from so2docs.dump.layers import (
     skip,
 )
 from so2docs.dump.storage import changed_error, unreadable_dump
-from so2docs.dump.stream import AnyDump, StreamDump
 from so2docs.errors import DumpError, without_secrets
 from so2docs.schema import POSTS, Table
 
 if TYPE_CHECKING:
     from so2docs.dump.archives import Archive, Entry
+    from so2docs.dump.stream import AnyDump, StreamDump
 
 STANDARD_INPUT = "-"
 
@@ -47,11 +45,6 @@ _STREAM_WORK = 2
 """Approximate cost of reading a byte from a stream, relative to a plain file."""
 
 _BZIP2 = "a bzip2 file"
-_DECOMPRESSORS: dict[str, Callable[[Read, int], Parts]] = {
-    "a gzip file": decompress_gzip,
-    "an xz file": decompress_xz,
-    "a zstd file": decompress_zstd,
-}
 
 
 class SourceFile:
@@ -293,6 +286,8 @@ class TableFile:
         except BaseException:
             layers.close()
             raise
+        from so2docs.dump.stream import StreamDump  # Only needed for streams.
+
         return StreamDump(layers, restart)
 
     def pass_over(self, restart: Restart | None) -> None:
@@ -334,7 +329,7 @@ def _continue(
         layers.counted.count = restart.offset
     else:
         layers.counted.count, layers.expected = place.packed // 8, file.expected
-        parts = _decompress_bzip2(layers, threads, place)
+        parts = _decompress(_BZIP2, layers, threads, place)
         layers.add_layer(skip(parts, before), _BZIP2)
 
 
@@ -356,10 +351,8 @@ def _unwrap(layers: Layers, threads: int, work_dir: str | None, archive: Archive
             continue
         if kind.open:
             parts = _read_opened(kind.open(layers.reader, threads))
-        elif kind.name == _BZIP2:
-            parts = _decompress_bzip2(layers, threads)
         else:
-            parts = _DECOMPRESSORS[kind.name](layers.reader.read1, threads)
+            parts = _decompress(kind.name, layers, threads)
         layers.add_layer(parts, kind.name)
         if layers.expected is not None:
             layers.expected = int(layers.expected * kind.ratio)
@@ -368,11 +361,21 @@ def _unwrap(layers: Layers, threads: int, work_dir: str | None, archive: Archive
     )
 
 
-def _decompress_bzip2(layers: Layers, threads: int, place: Place = START) -> Parts:
-    """Decompress the bzip2 file in the innermost layer."""
-    from so2docs.dump.bzip2 import decompress_bzip2  # Only needed for these files.
+def _decompress(kind: str, layers: Layers, threads: int, place: Place = START) -> Parts:
+    """Decompress the innermost layer; only bzip2 can start at another place."""
+    # Imported here, because plain dumps need none of them.
+    from so2docs.dump.bzip2 import decompress_bzip2
+    from so2docs.dump.compressed import decompress_gzip, decompress_xz, decompress_zstd
 
-    return decompress_bzip2(layers.reader.read1, threads, place, layers.places.append)
+    read = layers.reader.read1
+    if kind == _BZIP2:
+        return decompress_bzip2(read, threads, place, layers.places.append)
+    by_kind = {
+        "a gzip file": decompress_gzip,
+        "an xz file": decompress_xz,
+        "a zstd file": decompress_zstd,
+    }
+    return by_kind[kind](read, threads)
 
 
 def _read_opened(reader: Any) -> Parts:

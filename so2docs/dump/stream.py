@@ -26,6 +26,7 @@ from so2docs.dump.dump import (
     MISC_LIMIT,
     PIECE_END,
     PIECES,
+    SMALLEST_PIECE,
     Chunk,
     Dump,
     End,
@@ -148,7 +149,6 @@ class StreamedRows:
         check_misc(data, self._reader.read1, error)
 
 
-SMALLEST_PIECE = 8 * 1024 * 1024
 _LARGEST_PIECE = 128 * 1024 * 1024
 _MOST_IN_MEMORY = 1024 * 1024
 """Maximum size of a piece that is not written to a file; archives of small sites have no others."""

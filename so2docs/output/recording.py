@@ -1,4 +1,4 @@
-"""Prepare documents for the output: unchanged, changed, or converted to the records of a recipe.
+"""Prepare documents for the output: unchanged, or as records.
 
 An unchanged document is not parsed: its bytes are joined only when they are written. If files are
 split by date, each document gets the label of its file from the date of the question, because a
@@ -7,129 +7,14 @@ record may lack the date.
 
 from __future__ import annotations
 
-import inspect
 import re
-import traceback
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-import orjson
-
-from so2docs.counts import RowCounts
-from so2docs.domain import keep_best, split_place
-from so2docs.errors import RecipeError
+from so2docs.domain import share_of
 from so2docs.merge import Document, DocumentBuilder
 from so2docs.options.choices import SplitBy
-from so2docs.options.recipe import Recipe, find_mismatch
-from so2docs.options.recipe_choice import RECIPES
 from so2docs.options.table import Options
-from so2docs.output.attribution import attribute, locate
-from so2docs.parse import bodies
 from so2docs.schema import RESERVED
-
-
-class RecordMaker:
-    """Converts the JSON of documents: changes a document, or makes the records of a recipe."""
-
-    def __init__(
-        self,
-        recipe: Recipe | None,
-        host: str | None,
-        convert_body: Callable[[str], str] | None = None,
-        site: str | None = None,
-    ) -> None:
-        """Take the recipe, the hosts of the attribution and of the site, and the form of bodies."""
-        is_checked = recipe is not None and recipe.name not in RECIPES.own
-        self._recipe = recipe = recipe or _UNCHANGED
-        self._host = host
-        self._convert_body = convert_body
-        self._schema = recipe.schema if is_checked else None
-        self._attribute = locate if recipe.attributed == "posts" else attribute
-        self._site = None if recipe is _UNCHANGED or site is None else f"https://{site}/"
-        self.labels: Counter[str] = Counter()
-
-    def records(self, question_id: int, json: bytes) -> Iterator[bytes]:
-        """Yield the records of a document one by one; together, they can be many times its size."""
-        recipe = self._recipe
-        if recipe.min_answers and json.endswith(_UNANSWERED):
-            return
-        document = orjson.loads(json)
-        if recipe.min_answers > 1 and len(document["Answers"]) < recipe.min_answers:
-            return
-        if recipe.best_only:
-            keep_best(document)
-        if recipe.without_banner and "Body" in document:
-            document["Body"] = _BANNER.sub("", document["Body"], count=1)
-        if self._convert_body is not None or recipe.lower_headings or self._site is not None:
-            for post in (document, *document.get("Answers", ())):
-                if (body := post.get("Body")) is not None:
-                    post["Body"] = self._converted(body)
-        if self._host is not None:
-            document = self._attribute(document, self._host)
-        try:
-            result = recipe.function(document)
-            if not isinstance(result, Iterable) or isinstance(result, _NO_RECORDS):
-                raise TypeError(
-                    f"it returned a {type(result).__name__}; yield each record, or return a list "
-                    "of them"
-                )
-            for record in result:
-                yield self._json(record)
-        except Exception as error:
-            raise RecipeError(
-                f"recipe {recipe.name}: failed at question {question_id}"
-                f"{_line_of(error, recipe)}: {type(error).__name__}: {error}"
-            ) from error
-
-    def _converted(self, body: str) -> str:
-        levels = self._recipe.lower_headings
-        if self._site is not None and _RELATIVE_HINT in body:
-            body = _RELATIVE.sub(self._absolute, body)
-        if levels and "<h" in body:
-            body = _HEADING.sub(lambda m: f"{m[1]}{min(6, int(m[2]) + levels)}", body)
-        return body if self._convert_body is None else self._convert_body(body)
-
-    def _absolute(self, link: re.Match[str]) -> str:
-        return f"{link[1]}{'https://' if link[2] == '//' else self._site}"
-
-    def _json(self, record: object) -> bytes:
-        recipe = self._recipe
-        if type(record) is not dict and not isinstance(record, Mapping):
-            raise TypeError(f"a record must be a dictionary, not {type(record).__name__}")
-        if recipe.counted is not None:
-            self.labels[str(record[recipe.counted]).lower()] += 1
-        if recipe.left_out:
-            record = {name: record[name] for name in record if name not in recipe.left_out}
-        if self._schema is not None and (mismatch := find_mismatch(record, self._schema)):
-            raise TypeError(mismatch)
-        return orjson.dumps(record)
-
-
-_UNCHANGED = Recipe("", lambda document: [document])
-_UNANSWERED = b'"Answers":[]}'
-"""End of a document without answers, which are its last member."""
-_NO_RECORDS = (Mapping, str, bytes)
-
-
-def _line_of(error: Exception, recipe: Recipe) -> str:
-    """Name the line of the recipe's module that led to an error; empty if unknown."""
-    function = inspect.unwrap(getattr(recipe.function, "func", recipe.function))
-    file = inspect.getsourcefile(function)
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
-    return f" ({file}, line {frames[-1].lineno})" if frames else ""
-
-
-_BANNER = re.compile(
-    r"\A\s*<blockquote>\s*<p><strong>Possible Duplicates?:</strong>\s*<br\s*/?>"
-    r"(?:(?!</blockquote>).)*</blockquote>\s*",
-    re.DOTALL,
-)
-_HEADING = re.compile(r"(</?h)([1-6])(?=[\s>])")
-"""Pattern for a heading tag; in HTML text, `<` is always written as a character reference."""
-
-_RELATIVE_HINT = '="/'
-_RELATIVE = re.compile(r"""(<(?:a|img)\s(?:[^<>]*\s)?(?:href|src)=")(//?)""", re.IGNORECASE)
-"""Pattern for the start of an address without a scheme, or without a scheme and host."""
 
 _DATE = re.compile(
     rb'"(?:CreationDate":(?:\{"\$date":)?"(\d{4})-(0[1-9]|1[0-2])-'
@@ -152,7 +37,9 @@ def count_and_prepare(nested: DocumentBuilder, options: Options) -> Iterable[Doc
         documents = _label_by_share(nested, split.ends)
     if not options.changes_documents:
         return documents
-    return _records(documents, nested.counts, options)
+    from so2docs.output.records import make_records  # Only needed if documents change.
+
+    return make_records(documents, nested.counts, options)
 
 
 def _label_by_date(nested: Iterable[Document], by: SplitBy) -> Iterator[Document]:
@@ -165,44 +52,7 @@ def _label_by_date(nested: Iterable[Document], by: SplitBy) -> Iterator[Document
         yield document
 
 
-def share_of(question_id: int, ends: list[tuple[str, int]]) -> str:
-    """Return the name of the share of a question; see `Split.ends`."""
-    position = split_place(question_id)
-    return next(name for name, end in ends if position < end)
-
-
 def _label_by_share(nested: Iterable[Document], ends: list[tuple[str, int]]) -> Iterator[Document]:
     for document in nested:
         document.label = share_of(document.question_id, ends)
         yield document
-
-
-def _is_linked_elsewhere(json: bytes, label: str, ends: list[tuple[str, int]]) -> bool:
-    """Whether a question or one of its answers links to a post in a share other than `label`."""
-    if b'"Links":[{' not in json:
-        return False
-    question = orjson.loads(json)
-    ids = (
-        link.get("RelatedPostId")
-        for post in (question, *question.get("Answers", ()))
-        for link in post.get("Links", ())
-    )
-    return any(share_of(id_, ends) != label for id_ in ids if isinstance(id_, int))
-
-
-def _records(nested: Iterable[Document], counts: RowCounts, options: Options) -> Iterator[Document]:
-    recipe = None if options.recipe is None else options.recipe.recipe
-    host = options.host if options.is_attributed else None
-    convert_body = bodies.converter(options.later_body, options.core, options.host)
-    maker = RecordMaker(recipe, host, convert_body, options.host)
-    ends = options.form.split.ends if options.without_linked else []
-    for document in nested:
-        number, count, whole = document.question_id, 0, b"".join((*document.parts, b"}"))
-        is_left_out = ends and _is_linked_elsewhere(whole, document.label, ends)
-        for json in () if is_left_out else maker.records(number, whole):
-            count += 1
-            yield Document(number, [memoryview(json)[:-1]], len(json), document.label)
-        if recipe is not None:
-            counts.records = (counts.records or 0) + count
-            counts.without_record = (counts.without_record or 0) + (not count)
-    counts.labels += maker.labels

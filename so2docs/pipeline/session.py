@@ -18,10 +18,9 @@ from typing import Any
 import orjson
 
 from so2docs.counts import ChunkTally, RowCounts, TableCounts
-from so2docs.dump.dump import Dump, End
+from so2docs.dump.dump import SMALLEST_PIECE, Dump, End
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import in_reading_order
-from so2docs.dump.stream import SMALLEST_PIECE
 from so2docs.errors import SpillError, flag
 from so2docs.options.option import spell_options
 from so2docs.options.request import FACTS, Fingerprint

@@ -32,8 +32,8 @@ from so2docs.errors import (
     flag,
     resumable,
 )
-from so2docs.options.keywords import QuestionKeywords, spell_out
 from so2docs.options.request import read_options
+from so2docs.options.signatures import spell_out
 from so2docs.options.table import QuestionFilters, options_of
 from so2docs.output import index
 from so2docs.output.compression import (
@@ -263,6 +263,7 @@ def _not_ascending(name: str, question_id: int, before: int) -> OutputError:
 
 
 if TYPE_CHECKING:
+    from so2docs.options.keywords import QuestionKeywords
     from so2docs.types import Question
 
 _CACHE_BYTES = 32 * 1024 * 1024

@@ -7,18 +7,21 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, Dump
 from so2docs.dump.layers import Restart
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source
-from so2docs.dump.stream import AnyDump
 from so2docs.errors import DumpError
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import Bar, Progress, Shown
 from so2docs.scan.chunk import ChunkResult, ChunkTask, Visitor, read_chunk
 from so2docs.schema import Table
+
+if TYPE_CHECKING:
+    from so2docs.dump.stream import AnyDump
 
 OpenVisitor = Callable[[], AbstractContextManager[Visitor]]
 

@@ -12,7 +12,7 @@ import pytest
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.options.keywords import spell_out
+from so2docs.options.signatures import spell_out
 from so2docs.options.table import OF_CONVERT, taken_by
 
 DOORS = (so2docs.convert, so2docs.convert_all, so2docs.documents)

@@ -15,7 +15,7 @@ from textwrap import dedent
 from typing import Any
 
 import so2docs
-from so2docs.options.keywords import describe
+from so2docs.options.signatures import describe
 from support.keywords_text import options_in
 
 _SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Examples):")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import orjson
 
@@ -19,7 +19,6 @@ from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
 from so2docs.extensions.changes.compare import Change, Summary, compare
 from so2docs.extensions.changes.differences import iterate_differences
 from so2docs.extensions.changes.formats import make_format
-from so2docs.options.keywords import ChangesKeywords, ComparisonKeywords, spell_out
 from so2docs.options.products import ChangesOptions, ComparisonOptions
 from so2docs.options.request import (
     Fingerprint,
@@ -29,6 +28,7 @@ from so2docs.options.request import (
     recorded,
     validate_keywords,
 )
+from so2docs.options.signatures import spell_out
 from so2docs.options.table import OF_ITERATOR, options_of, taken_by
 from so2docs.output.file import Target
 from so2docs.output.formats.base import ID_LINE
@@ -39,6 +39,9 @@ from so2docs.progress import bar, log
 from so2docs.reader.collection import Collection
 from so2docs.reader.collection import open as open_output
 from so2docs.reader.reading import is_output, read_start
+
+if TYPE_CHECKING:
+    from so2docs.options.keywords import ChangesKeywords, ComparisonKeywords
 
 VERSION = 1
 """Version of the changes file. Increase it when the same outputs would give another file."""

@@ -64,9 +64,9 @@ from so2docs.extensions.sqlite.sources import (
 from so2docs.extensions.tables.tags import Tags
 from so2docs.extensions.tables.tags import tags as read_tags
 from so2docs.options.choices import Search, split_compression
-from so2docs.options.keywords import DatabaseKeywords, spell_out
 from so2docs.options.products import DatabaseOptions
 from so2docs.options.request import read_options, recorded
+from so2docs.options.signatures import spell_out
 from so2docs.options.sites import published_host
 from so2docs.options.table import options_of
 from so2docs.output.new_files import NewFiles, temporary_folder, write_file
@@ -83,6 +83,8 @@ from so2docs.schema import RESERVED
 
 if TYPE_CHECKING:
     import sqlite_utils
+
+    from so2docs.options.keywords import DatabaseKeywords
 
 _MOST_TAGS = 30
 _LISTS = ("drop_users", "drop_posts")

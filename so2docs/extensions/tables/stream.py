@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import Any, BinaryIO, Unpack
+from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 from so2docs.counts import plural
 from so2docs.dump.source import Source
@@ -14,13 +14,16 @@ from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.report import FlatTable
 from so2docs.extensions.tables.tables import find_files, for_workers, open_run
 from so2docs.extensions.tables.writing import ENCODERS, LinesEncoder, read
-from so2docs.options.keywords import RowKeywords, TableKeywords, spell_out
 from so2docs.options.products import RowOptions, TableOptions
 from so2docs.options.request import read_options
+from so2docs.options.signatures import spell_out
 from so2docs.options.table import options_of
 from so2docs.progress import log
 from so2docs.schema import DUMP
 from so2docs.store.disk import disk_errors
+
+if TYPE_CHECKING:
+    from so2docs.options.keywords import RowKeywords, TableKeywords
 
 
 class TableStream:

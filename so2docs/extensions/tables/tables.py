@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from so2docs.dump.dump import Chunk
 from so2docs.dump.opening import TableFile
@@ -31,9 +31,9 @@ from so2docs.options.choices import (
     SqlSystem,
     split_compression,
 )
-from so2docs.options.keywords import TableKeywords, spell_out
 from so2docs.options.products import DATABASE_FILES, TableOptions
 from so2docs.options.request import read_options, recorded
+from so2docs.options.signatures import spell_out
 from so2docs.options.table import options_of
 from so2docs.output.file import Output
 from so2docs.output.new_files import NewFiles, clean_up, new_folder, temporary_folder, write_file
@@ -49,6 +49,9 @@ from so2docs.report import check_placed
 from so2docs.scan.table import LARGE_CHUNK_BYTES, TableReader, start_reader
 from so2docs.schema import DUMP, POSTS
 from so2docs.store.disk import disk_errors
+
+if TYPE_CHECKING:
+    from so2docs.options.keywords import TableKeywords
 
 _TABLES_VERSION = 1
 """Version of the columns. Increase it when the same dump would give other files."""

@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import orjson
 
@@ -23,9 +23,9 @@ from so2docs.counts import list_by_name
 from so2docs.dump.source import Source
 from so2docs.errors import DiskFullError, OptionError
 from so2docs.options.choices import Compression, split_compression
-from so2docs.options.keywords import TagsKeywords, spell_out
 from so2docs.options.products import TagsOptions
 from so2docs.options.request import read_options, recorded
+from so2docs.options.signatures import spell_out
 from so2docs.options.table import Filters, options_of
 from so2docs.output.file import Target
 from so2docs.output.new_files import NewFiles, temporary_folder
@@ -39,6 +39,9 @@ from so2docs.scan.chunk import Visitor
 from so2docs.scan.table import OpenVisitor, visit_tables
 from so2docs.schema import BOOLEAN, DUMP, OTHER, POSTS, Table
 from so2docs.store.disk import disk_errors
+
+if TYPE_CHECKING:
+    from so2docs.options.keywords import TagsKeywords
 
 _TAGS = DUMP["tags"]
 _TAGS_VERSION = 1

@@ -25,7 +25,7 @@ from so2docs.options import sites
 from so2docs.options.recipe import INTEGER, TEXT, Recipe, array, record
 from so2docs.options.recipe_choice import RECIPES as OWN
 from so2docs.options.recipe_choice import choose_recipe
-from so2docs.output.recording import RecordMaker
+from so2docs.output.records import RecordMaker
 
 HOST = "beer.stackexchange.com"
 RECIPES = [name for name in OWN.own if name not in ("edits", "beir")]
