@@ -26,7 +26,6 @@ from so2docs.options.choices import (
 )
 from so2docs.options.field_paths import Fields, parse_field_names
 from so2docs.options.option import (
-    WHOLE,
     IdList,
     Option,
     Where,
@@ -297,28 +296,6 @@ class Filters(PartFilters):
         """The selected attributes of posts."""
         return Fields(self.kept, tuple(name for name in self.left_out if name != METADATA))
 
-    @property
-    def select(self) -> bool:
-        """Whether rows are left out while they are parsed.
-
-        This is the case with filters other than keep lists and `sample_size`, and with fields that
-        exclude answers.
-        """
-        neutral = replace(
-            Filters(limit=self.limit, kept=self.kept, left_out=self.left_out),
-            sample_size=self.sample_size,
-            keep_users=self.keep_users,
-            keep_posts=self.keep_posts,
-        )
-        return self != neutral or not self.fields.has_answers
-
-    @property
-    def expected_share(self) -> float:
-        """Expected share of the dump that passes the filters; 0 if it cannot be predicted."""
-        if self != Filters(sample=self.sample):
-            return 0.0
-        return 1.0 if self.sample is None else self.sample / WHOLE
-
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
@@ -390,11 +367,6 @@ class OutputForm:
     def is_indexed(self) -> bool:
         """Whether each file has an index for lookup of documents."""
         return self.format == "jsonl" and self.is_looked_up
-
-    @property
-    def packing(self) -> Compression:
-        """The compression of the output, whether by so2docs or inside the format."""
-        return self.compression if FORMATS[self.format].compressed else "zstd"
 
     @property
     def has_dates(self) -> bool:
@@ -624,18 +596,6 @@ class Options:
     def changes_documents(self) -> bool:
         """Whether nested documents are changed before they are written."""
         return self.recipe is not None or self.is_attributed or self.later_body != "html"
-
-    @property
-    def needs_rows(self) -> bool:
-        """Whether the first pass needs more of a row than its keys and its type."""
-        if self.filters.as_of is not None:
-            return replace(self.filters.of_rows, as_of=None).select
-        return self.filters.select or not self.filters.fields.has_whole_posts or self.form.has_dates
-
-    @property
-    def reserved(self) -> frozenset[str]:
-        """Names that post attributes must not have, because they are keys of documents."""
-        return RESERVED if self.site_field is None else RESERVED | {self.site_field[0]}
 
     @property
     def needs_all_keys(self) -> bool:

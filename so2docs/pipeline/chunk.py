@@ -13,14 +13,14 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 from isal.isal_zlib import crc32
 
 from so2docs.dump.dump import Dump
 from so2docs.errors import Location
-from so2docs.options.table import Options
+from so2docs.options.table import Filters, Options
 from so2docs.parse import core, posts, repeats, table_rows
 from so2docs.parse.core import Added
 from so2docs.parse.keep_lists import Found, KeepLists
@@ -36,6 +36,7 @@ from so2docs.schema import (
     BADGE_CLASSES,
     COMMENT,
     POSTS,
+    RESERVED,
     TABLES,
     TYPE_NAMES,
     USER_ATTRIBUTES,
@@ -184,16 +185,44 @@ class RowSink(Visitor):
             self._writer.write(number, bucket.keys, bucket.json)
 
 
+def needs_rows(options: Options) -> bool:
+    """Whether the first pass needs more of a row than its keys and its type."""
+    filters = options.filters
+    if filters.as_of is not None:
+        return _selects_rows(replace(filters.of_rows, as_of=None))
+    is_changed = not filters.fields.has_whole_posts or options.form.has_dates
+    return _selects_rows(filters) or is_changed
+
+
+def _selects_rows(filters: Filters) -> bool:
+    """Whether rows are left out while they are parsed.
+
+    This is the case with filters other than keep lists and `sample_size`, and with fields that
+    exclude answers.
+    """
+    neutral = Filters(
+        limit=filters.limit,
+        kept=filters.kept,
+        left_out=filters.left_out,
+        sample_size=filters.sample_size,
+        keep_users=filters.keep_users,
+        keep_posts=filters.keep_posts,
+    )
+    return filters != neutral or not filters.fields.has_answers
+
+
 class _PostFiling(RowSink):
     def __init__(self, options: Options, writer: BlockWriter) -> None:
-        super().__init__(options, POSTS, RecordBuffer(reserved=options.reserved), writer)
-        self._is_compiled = self._is_compiled and not options.needs_rows
+        # Names that post attributes must not have, because they are keys of documents.
+        reserved = RESERVED | {options.site_field[0]} if options.site_field else RESERVED
+        super().__init__(options, POSTS, RecordBuffer(reserved=reserved), writer)
+        self._is_compiled = self._is_compiled and not needs_rows(options)
         # The state of a date is restored from all attributes, before fields are selected.
         self._projection = make_projection(options) if self._before is None else None
-        self._keep_lists = KeepLists(options.filters, options.reserved)
+        self._keep_lists = KeepLists(options.filters, reserved)
         self._filter = None
         filters = options.filters.of_rows
-        if filters.select:
+        if _selects_rows(filters):
             keys = options.needs_all_keys
             self._filter = RowFilter(filters, self._projection, all_keys=keys)
 

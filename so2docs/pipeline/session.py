@@ -22,9 +22,10 @@ from so2docs.dump.dump import SMALLEST_PIECE, Dump, End
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import in_reading_order
 from so2docs.errors import SpillError, flag
-from so2docs.options.option import spell_options
+from so2docs.options.choices import FORMATS
+from so2docs.options.option import WHOLE, spell_options
 from so2docs.options.request import FACTS, Fingerprint
-from so2docs.options.table import Options, RunOptions
+from so2docs.options.table import Filters, Options, RunOptions
 from so2docs.output.part_files import LostFileError
 from so2docs.output.paths import OutputOfConversion, OutputPaths
 from so2docs.output.provenance import Provenance
@@ -271,6 +272,13 @@ _WRITING_WORK: Mapping[str, float] = {"parquet": 8.0}
 cost is not 1."""
 
 
+def _expected_share(filters: Filters) -> float:
+    """Return the share of the dump expected to pass the filters; 0 if it cannot be predicted."""
+    if filters != Filters(sample=filters.sample):
+        return 0.0
+    return 1.0 if filters.sample is None else filters.sample / WHOLE
+
+
 class Session:
     """One session of a conversion, with the tables, the spill, and the paths of the output."""
 
@@ -361,12 +369,13 @@ class Session:
             self.names.remove_temporaries()
         report = self.report
         report.resumed = any(step.tallies() for step in self.steps)
+        form = self.options.form
         uncompressed, _ = self.spill.block_sizes()
         spare = check_room(
-            int((self.dump_bytes + self.table_bytes) * self.options.filters.expected_share),
+            int((self.dump_bytes + self.table_bytes) * _expected_share(self.options.filters)),
             self.spill.folder,
             self.names.output,
-            self.options.form.packing,
+            form.compression if FORMATS[form.format].compressed else "zstd",
             uncompressed=uncompressed,
             budget=self.run_options.spill_budget or 0,
         )

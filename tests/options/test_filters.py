@@ -405,7 +405,7 @@ def test_kept_spill_is_used_again_only_for_the_same_rows(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("options", "needs_rows"),
+    ("options", "expected"),
     [
         ({}, False),
         ({"limit": 3, "split": "1GB", "format": "elasticsearch"}, False),
@@ -416,12 +416,13 @@ def test_kept_spill_is_used_again_only_for_the_same_rows(tmp_path: Path) -> None
         ({"fields": "Id"}, True),
     ],
 )
-def test_needs_rows(options: dict[str, Any], needs_rows: bool) -> None:
+def test_needs_rows(options: dict[str, Any], expected: bool) -> None:
     from so2docs.options.output_form import output_form
     from so2docs.options.request import build_options
+    from so2docs.pipeline.chunk import needs_rows
 
     built = build_options(options, output_form("q.jsonl", options), core="python")
-    assert built.needs_rows is needs_rows
+    assert needs_rows(built) is expected
 
 
 def test_the_made_up_answer_has_no_question(tmp_path: Path) -> None:

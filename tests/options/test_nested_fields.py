@@ -159,12 +159,13 @@ def test_a_kept_spill_is_reused_only_if_sufficient(tmp_path: Path) -> None:
 def test_the_fast_path_is_used_if_all_fields_stay(tmp_path: Path) -> None:
     from so2docs.options.request import build_filters
     from so2docs.options.table import Options
+    from so2docs.pipeline.chunk import needs_rows
 
     nested_only = build_filters({"drop_fields": "Comments.UserId,Answers.Votes"})
-    assert not Options(filters=nested_only, nest=ALL).needs_rows
-    assert Options(
-        filters=build_filters({"drop_fields": "Body,Comments.UserId"}), nest=ALL
-    ).needs_rows
+    assert not needs_rows(Options(filters=nested_only, nest=ALL))
+    assert needs_rows(
+        Options(filters=build_filters({"drop_fields": "Body,Comments.UserId"}), nest=ALL)
+    )
 
 
 def test_a_stray_of_a_known_post_has_the_chosen_fields() -> None:
