@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from so2docs.extensions.tables.stream import TableStream, stream_table
     from so2docs.extensions.tables.tables import tables
     from so2docs.extensions.tables.tags import Tags, TagsReport, tags
-    from so2docs.options.recipe import Recipe, Setting
+    from so2docs.options.recipe import Adjustments, Description, Recipe, Setting
     from so2docs.reader.collection import Collection
     from so2docs.reader.collection import open as open  # noqa: A004
     from so2docs.reader.framed import Selection
@@ -71,11 +71,11 @@ if TYPE_CHECKING:
 # cog.outl(text(cog.inFile))
 # ]]]
 __all__ = [
-    "ArchiveError", "ChangedDumpError", "Changes", "ClusterError", "Collection", "Database",
-    "DiskFullError", "DocumentNotFoundError", "Documents", "DumpError", "DumpNotFoundError",
-    "FlatTable", "Frame", "Inspection", "InternalError", "Location", "MalformedDumpError",
-    "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError", "Recipe",
-    "RecipeError", "Report", "RowCounts", "Scores", "Selection", "Setting", "SiteResult",
+    "Adjustments", "ArchiveError", "ChangedDumpError", "Changes", "ClusterError", "Collection",
+    "Database", "Description", "DiskFullError", "DocumentNotFoundError", "Documents", "DumpError",
+    "DumpNotFoundError", "FlatTable", "Frame", "Inspection", "InternalError", "Location",
+    "MalformedDumpError", "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError",
+    "Recipe", "RecipeError", "Report", "RowCounts", "Scores", "Selection", "Setting", "SiteResult",
     "So2docsError", "SpillError", "SpillTakenError", "Stats", "StrictError", "Summary",
     "TableCounts", "TableStream", "TablesReport", "Tags", "TagsReport", "TruncatedDumpError",
     "Verified", "WorkerDiedError", "__version__", "convert", "convert_all", "diff", "documents",
@@ -83,20 +83,20 @@ __all__ = [
     "verify",
 ]  # fmt: skip
 _MODULES = {
-    "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "extensions.changes.diff",
-    "ClusterError": "errors", "Collection": "reader.collection",
-    "Database": "extensions.sqlite.build", "DiskFullError": "errors",
-    "DocumentNotFoundError": "errors", "Documents": "api.documents", "DumpError": "errors",
-    "DumpNotFoundError": "errors", "FlatTable": "extensions.tables.report",
-    "Frame": "extensions.parquet.frames", "Inspection": "extensions.inspection.inspect",
-    "InternalError": "errors", "Location": "errors", "MalformedDumpError": "errors",
-    "OptionError": "errors", "OutputError": "errors", "OutputExistsError": "errors",
-    "OutputNotFoundError": "errors", "Recipe": "options.recipe", "RecipeError": "errors",
-    "Report": "report", "RowCounts": "counts", "Scores": "extensions.statistics.stats",
-    "Selection": "reader.framed", "Setting": "options.recipe", "SiteResult": "api.sites",
-    "So2docsError": "errors", "SpillError": "errors", "SpillTakenError": "errors",
-    "Stats": "extensions.statistics.stats", "StrictError": "errors",
-    "Summary": "extensions.changes.compare", "TableCounts": "counts",
+    "Adjustments": "options.recipe", "ArchiveError": "errors", "ChangedDumpError": "errors",
+    "Changes": "extensions.changes.diff", "ClusterError": "errors",
+    "Collection": "reader.collection", "Database": "extensions.sqlite.build",
+    "Description": "options.recipe", "DiskFullError": "errors", "DocumentNotFoundError": "errors",
+    "Documents": "api.documents", "DumpError": "errors", "DumpNotFoundError": "errors",
+    "FlatTable": "extensions.tables.report", "Frame": "extensions.parquet.frames",
+    "Inspection": "extensions.inspection.inspect", "InternalError": "errors", "Location": "errors",
+    "MalformedDumpError": "errors", "OptionError": "errors", "OutputError": "errors",
+    "OutputExistsError": "errors", "OutputNotFoundError": "errors", "Recipe": "options.recipe",
+    "RecipeError": "errors", "Report": "report", "RowCounts": "counts",
+    "Scores": "extensions.statistics.stats", "Selection": "reader.framed",
+    "Setting": "options.recipe", "SiteResult": "api.sites", "So2docsError": "errors",
+    "SpillError": "errors", "SpillTakenError": "errors", "Stats": "extensions.statistics.stats",
+    "StrictError": "errors", "Summary": "extensions.changes.compare", "TableCounts": "counts",
     "TableStream": "extensions.tables.stream", "TablesReport": "extensions.tables.report",
     "Tags": "extensions.tables.tags", "TagsReport": "extensions.tables.tags",
     "TruncatedDumpError": "errors", "Verified": "extensions.cards.manifest",

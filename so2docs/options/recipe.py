@@ -100,6 +100,67 @@ BEST = Setting("best", "Use only the answer with the highest score.", bool, Fals
 
 
 @dataclass(frozen=True, slots=True)
+class Adjustments:
+    """How users can adjust a recipe.
+
+    Attributes:
+        settings: Settings passed to the function as keywords. With `BEST`, the documents have only
+            the best answer, unless the recipe needs all answers.
+        options: Names of options of the conversion that are passed to the function as `True`.
+        variants: Recipes that replace this recipe if a setting or option is given, by its name.
+            Variants may themselves have variants.
+        needs_all_answers: Whether the function needs all answers, because it compares them. If
+            so, the setting `best` is passed to the function instead of filtering the documents.
+        check: Function that takes the given settings before the conversion, and raises
+            `OptionError` for values that are not allowed.
+    """
+
+    settings: tuple[Setting, ...] = ()
+    options: tuple[str, ...] = ()
+    variants: Mapping[str, Recipe] = field(default_factory=dict)
+    needs_all_answers: bool = False
+    check: Callable[..., None] | None = None
+
+    @property
+    def by_name(self) -> dict[str, Setting]:
+        """The settings by name."""
+        return {setting.name: setting for setting in self.settings}
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The description of a recipe, for lists and cards.
+
+    Attributes:
+        summary: Description of a record in a few words.
+        tasks: Task categories for cards, from https://huggingface.co/tasks.
+        meanings: Meanings of the columns for cards, by name or path; a path takes precedence. A
+            column without an entry has the `description` in the schema.
+        configurations: For several files, the split and the file of each configuration that
+            `datasets` loads.
+        schemas: For several files, the schema of the records in each file of `configurations`.
+    """
+
+    summary: str = ""
+    tasks: tuple[str, ...] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    configurations: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    schemas: Mapping[str, JsonSchema] = field(default_factory=dict)
+
+    @property
+    def hub_configurations(self) -> list[dict[str, Any]]:
+        """The configurations in the form of the front matter of a dataset card."""
+        return [
+            {
+                "config_name": name,
+                **({"default": True} if name == "default" else {}),
+                "data_files": [{"split": split, "path": file}],
+            }
+            for name, (split, file) in self.configurations.items()
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """A function from a document to records.
 
@@ -125,31 +186,17 @@ class Recipe:
         needs_all_questions: Whether the option `accepted` leaves no questions out, because the
             function needs them all.
         reads_html: Whether the recipe reads the HTML of the bodies and supports no other form.
-        settings: Settings passed to the function as keywords. With `BEST`, the documents have only
-            the best answer, unless the recipe needs all answers.
-        options: Names of options of the conversion that are passed to the function as `True`.
-        variants: Recipes that replace this recipe if a setting or option is given, by its name.
-            Variants may themselves have variants.
         without_banner: Whether to remove the note "Possible Duplicate", which old dumps have at the
             start of questions.
         lower_headings: Number of levels by which headings in bodies are lowered, so that they are
             below those of the recipe.
         left_out: Columns to leave out of the records that the function returns.
         best_only: Whether documents keep only the answer with the highest score.
-        needs_all_answers: Whether the function needs all answers, because it compares them. If
-            so, the setting `best` is passed to the function instead of filtering the documents.
-        check: Function that takes the given settings before the conversion, and raises
-            `OptionError` for values that are not allowed.
         is_by_site: Whether each record is a question with its id in `Id`. If so, a conversion
             of several dumps writes a folder for each site, with an output named `train`.
         counted: Name of the column whose values are counted in the summary and in the card.
-        summary: Description of a record in a few words.
-        tasks: Task categories for cards, from https://huggingface.co/tasks.
-        meanings: Meanings of the columns for cards, by name or path; a path takes precedence. A
-            column without an entry has the `description` in the schema.
-        configurations: For several files, the split and the file of each configuration that
-            `datasets` loads.
-        schemas: For several files, the schema of the records in each file of `configurations`.
+        adjustments: Settings and options that change the records.
+        description: Description for lists and cards.
     """
 
     name: str
@@ -165,39 +212,14 @@ class Recipe:
     finish: Callable[..., tuple[list[Any], Any]] | None = None
     needs_all_questions: bool = False
     reads_html: bool = False
-    settings: tuple[Setting, ...] = ()
-    options: tuple[str, ...] = ()
-    variants: Mapping[str, Recipe] = field(default_factory=dict)
     without_banner: bool = False
     lower_headings: int = 0
     left_out: tuple[str, ...] = ()
     best_only: bool = False
-    needs_all_answers: bool = False
-    check: Callable[..., None] | None = None
     is_by_site: bool = False
     counted: str | None = None
-    summary: str = ""
-    tasks: tuple[str, ...] = ()
-    meanings: Mapping[str, str] = field(default_factory=dict)
-    configurations: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    schemas: Mapping[str, JsonSchema] = field(default_factory=dict)
-
-    @property
-    def all_settings(self) -> dict[str, Setting]:
-        """The settings by name."""
-        return {setting.name: setting for setting in self.settings}
-
-    @property
-    def hub_configurations(self) -> list[dict[str, Any]]:
-        """The configurations in the form of the front matter of a dataset card."""
-        return [
-            {
-                "config_name": name,
-                **({"default": True} if name == "default" else {}),
-                "data_files": [{"split": split, "path": file}],
-            }
-            for name, (split, file) in self.configurations.items()
-        ]
+    adjustments: Adjustments = Adjustments()
+    description: Description = Description()
 
     def without(self, names: tuple[str, ...]) -> Recipe:
         """Return the recipe with these columns left out of its records and its schema."""

@@ -31,7 +31,7 @@ ALIASES = {"dpo": "pairs", "sft": "messages", "rag": "chunks"}
 """Recipes by other common names, after the purpose of the records."""
 
 RECIPE_OPTIONS = ("accepted", "drop_users")
-"""Options of a conversion that change the records of some recipes; see `Recipe.options`."""
+"""Options of a conversion that change the records of some recipes; see `Adjustments.options`."""
 
 RecipeLike = str | Recipe | Callable[..., Any]
 """The name of a recipe, `package.module:name`, or the recipe or function itself."""
@@ -62,7 +62,7 @@ class RecipeChoice:
     @property
     def identified_settings(self) -> dict[str, Any]:
         """The settings in the form that outputs record."""
-        known = _load(self.spec).all_settings
+        known = _load(self.spec).adjustments.by_name
         identify = {name: known[name].identify for name, _ in self.settings}
         return {
             name: value if (identified := identify[name]) is None else identified(value)
@@ -115,8 +115,8 @@ def choose_recipe(
             f"{flag('settings', 'best=true')} and {flag('accepted', True)} contradict each other; "
             "give one of them"
         )
-    if recipe.check is not None:
-        recipe.check(**values)
+    if (check := recipe.adjustments.check) is not None:
+        check(**values)
     if not isinstance(recipe_like, str) and _load(spec).function is not _function(recipe_like):
         raise _not_importable(choice.spec, "another function has this name in the module")
     return choice
@@ -128,7 +128,7 @@ def _read_settings(recipe: Recipe, given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         OptionError: The recipe does not have a setting, or does not allow its value.
     """
-    known = recipe.all_settings
+    known = recipe.adjustments.by_name
     for name, value in given.items():
         if name not in known:
             has = f"it has: {', '.join(known)}" if known else "it has no settings"
@@ -151,14 +151,14 @@ def _read_settings(recipe: Recipe, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
     values = dict(choice.settings) | dict.fromkeys(choice.options, True)
-    while name := next((name for name in recipe.variants if values.get(name)), None):
+    while name := next((name for name in recipe.adjustments.variants if values.get(name)), None):
         del values[name]
-        recipe = recipe.variants[name]
+        recipe = recipe.adjustments.variants[name]
     if not values:  # Most choices; this is asked 29 times in a conversion.
         return recipe
-    if not recipe.needs_all_answers:
+    if not recipe.adjustments.needs_all_answers:
         recipe = replace(recipe, best_only=values.pop(BEST.name, recipe.best_only))
-    names = {*recipe.all_settings, *recipe.options}
+    names = {*recipe.adjustments.by_name, *recipe.adjustments.options}
     values = {name: value for name, value in values.items() if name in names}
     return replace(recipe, function=partial(recipe.function, **values)) if values else recipe
 

@@ -24,7 +24,7 @@ def test_describes_a_recipe(name: str) -> None:
     result = run("recipes", name)
     assert (result.returncode, result.stderr) == (0, "")
     recipe = RECIPES[ALIASES.get(name, name)]
-    settings = [f"\n  {setting} [" for setting in recipe.all_settings]
+    settings = [f"\n  {setting} [" for setting in recipe.adjustments.by_name]
     assert [setting for setting in settings if setting in result.stdout] == settings
     assert ("settings:" in result.stdout) == bool(settings)
     *_, last = result.stdout.splitlines()

@@ -97,10 +97,10 @@ def describe_columns(
     """
     known = RECIPES[recipe] if recipe is not None and recipe in RECIPES else None
     meanings = {} if recipe is not None and known is None else MEANINGS
-    meanings = {**meanings, **(known.meanings if known else {})}
-    if known is not None and known.configurations:
-        for configuration, (_, file) in known.configurations.items():
-            table = _table(meanings, known.schemas[file], has_dates=False)
+    meanings = {**meanings, **(known.description.meanings if known else {})}
+    if known is not None and known.description.configurations:
+        for configuration, (_, file) in known.description.configurations.items():
+            table = _table(meanings, known.description.schemas[file], has_dates=False)
             yield f"Configuration `{configuration}`:\n\n{table}"
     else:
         yield _table(meanings, schema, has_dates=has_dates)

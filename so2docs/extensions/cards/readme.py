@@ -103,11 +103,14 @@ def _front_matter(
     outputs = list(outputs)
     recipes = [(output.manifest.counts["recipe"], output.recipe) for output in outputs]
     recipes.sort(key=lambda recipe: str(recipe[0]))
-    tasks = [_TASKS if name is None else recipe.tasks if recipe else () for name, recipe in recipes]
+    tasks = [
+        _TASKS if name is None else recipe.description.tasks if recipe else ()
+        for name, recipe in recipes
+    ]
     is_by_site = len(full) > 1 and all(output.folder for output in full.values())
     configs = _configurations(full, is_by_site=is_by_site)
     for _, recipe in recipes:
-        configs = recipe.hub_configurations if recipe and recipe.files else configs
+        configs = recipe.description.hub_configurations if recipe and recipe.files else configs
     return {
         "license": [name.lower().replace(" ", "-") for name in _licenses(outputs)],
         "language": sorted({site_language(output.manifest.site or "") for output in outputs}),

@@ -52,6 +52,8 @@ from so2docs.options.recipe import (
     BOOLEAN,
     INTEGER,
     TEXT,
+    Adjustments,
+    Description,
     Document,
     Recipe,
     Record,
@@ -103,16 +105,17 @@ QA = Recipe(
     attributed="posts",
     without_banner=True,
     min_answers=1,
-    settings=(BEST,),
-    options=("accepted",),
-    summary="a question and an answer, as prompt and completion",
-    tasks=("question-answering", "text-generation"),
-    meanings={
-        **posts.MEANINGS,
-        "prompt": "question: title and body",
-        "completion": "answer to the question",
-        "metadata.answer": "id, URL, score, licence and authors of the answer",
-    },
+    adjustments=Adjustments(settings=(BEST,), options=("accepted",)),
+    description=Description(
+        summary="a question and an answer, as prompt and completion",
+        tasks=("question-answering", "text-generation"),
+        meanings={
+            **posts.MEANINGS,
+            "prompt": "question: title and body",
+            "completion": "answer to the question",
+            "metadata.answer": "id, URL, score, licence and authors of the answer",
+        },
+    ),
 )
 
 
@@ -179,15 +182,24 @@ MESSAGES = replace(
             "required": _QA_METADATA["required"],
         },
     ),
-    settings=(Setting("system", "Start each conversation with this system message.", str), BEST),
-    summary="a question and an answer, as a conversation (SFT)",
-    meanings={
-        **QA.meanings,
-        "messages": "conversation that starts with the question and an answer",
-        "role": "`system`, `user` or `assistant`",
-        "content": "text of the message",
-        "metadata.comments": "licence, authors and date of each comment in the conversation",
-    },
+    adjustments=replace(
+        QA.adjustments,
+        settings=(
+            Setting("system", "Start each conversation with this system message.", str),
+            BEST,
+        ),
+    ),
+    description=replace(
+        QA.description,
+        summary="a question and an answer, as a conversation (SFT)",
+        meanings={
+            **QA.description.meanings,
+            "messages": "conversation that starts with the question and an answer",
+            "role": "`system`, `user` or `assistant`",
+            "content": "text of the message",
+            "metadata.comments": "licence, authors and date of each comment in the conversation",
+        },
+    ),
 )
 
 MOST_PAIRS = 10
@@ -318,38 +330,47 @@ _PAIRS = replace(
     QA,
     name="pairs",
     min_answers=2,
-    settings=(
-        Setting("conversational", "Write messages instead of texts.", bool, False),
-        MIN_MARGIN,
-        MAX_DAYS,
-        replace(BEST, help="Use only pairs whose better answer is the best of all."),
+    adjustments=replace(
+        QA.adjustments,
+        settings=(
+            Setting("conversational", "Write messages instead of texts.", bool, False),
+            MIN_MARGIN,
+            MAX_DAYS,
+            replace(BEST, help="Use only pairs whose better answer is the best of all."),
+        ),
+        options=(),
+        needs_all_answers=True,
     ),
-    options=(),
-    needs_all_answers=True,
-    summary="two answers to a question, the better one first, for preference training (DPO)",
-    meanings={
-        **QA.meanings,
-        "role": "`user` or `assistant`",
-        "content": "text of the message",
-        "chosen": "better answer",
-        "rejected": "worse answer",
-        "score_chosen": "score of the better answer, like `pm_score` of `preferences`",
-        "score_rejected": "score of the worse answer, like `pm_score` of `preferences`",
-        "metadata.chosen": "id, URL, score, licence and authors of the better answer",
-        "metadata.rejected": "id, URL, score, licence and authors of the worse answer",
-    },
+    description=replace(
+        QA.description,
+        summary="two answers to a question, the better one first, for preference training (DPO)",
+        meanings={
+            **QA.description.meanings,
+            "role": "`user` or `assistant`",
+            "content": "text of the message",
+            "chosen": "better answer",
+            "rejected": "worse answer",
+            "score_chosen": "score of the better answer, like `pm_score` of `preferences`",
+            "score_rejected": "score of the worse answer, like `pm_score` of `preferences`",
+            "metadata.chosen": "id, URL, score, licence and authors of the better answer",
+            "metadata.rejected": "id, URL, score, licence and authors of the worse answer",
+        },
+    ),
 )
 PAIRS = replace(
     _PAIRS,
     function=pairs,
     schema=_pairs_schema(TEXT, *_PAIR),
-    variants={
-        "conversational": replace(
-            _PAIRS,
-            function=partial(pairs, conversational=True),
-            schema=_pairs_schema(_MESSAGES, *_PAIR),
-        )
-    },
+    adjustments=replace(
+        _PAIRS.adjustments,
+        variants={
+            "conversational": replace(
+                _PAIRS,
+                function=partial(pairs, conversational=True),
+                schema=_pairs_schema(_MESSAGES, *_PAIR),
+            )
+        },
+    ),
 )
 
 
@@ -364,20 +385,26 @@ TRIPLETS = replace(
     name="triplets",
     function=triplets,
     schema=_pairs_schema(TEXT, "anchor", "positive", "negative"),
-    settings=(
-        MIN_MARGIN,
-        MAX_DAYS,
-        Setting("max_negative", "Highest score of a negative.", int, 0),
-        replace(BEST, help="Use only pairs whose positive is the best of all answers."),
+    adjustments=replace(
+        _PAIRS.adjustments,
+        settings=(
+            MIN_MARGIN,
+            MAX_DAYS,
+            Setting("max_negative", "Highest score of a negative.", int, 0),
+            replace(BEST, help="Use only pairs whose positive is the best of all answers."),
+        ),
     ),
-    summary="a question, a better and a worse answer, for embeddings",
-    tasks=("sentence-similarity", "text-ranking"),
-    meanings={
-        **_PAIRS.meanings,
-        "anchor": "question: title and body",
-        "positive": "better answer",
-        "negative": "worse answer",
-    },
+    description=replace(
+        _PAIRS.description,
+        summary="a question, a better and a worse answer, for embeddings",
+        tasks=("sentence-similarity", "text-ranking"),
+        meanings={
+            **_PAIRS.description.meanings,
+            "anchor": "question: title and body",
+            "positive": "better answer",
+            "negative": "worse answer",
+        },
+    ),
 )
 
 
@@ -405,23 +432,29 @@ KTO = replace(
     name="kto",
     function=kto,
     schema=record(prompt=TEXT, completion=TEXT, label=BOOLEAN, metadata=_QA_METADATA),
-    settings=(
-        Setting(
-            "threshold",
-            "Label answers with a higher score true, those with a lower score false; leave out "
-            "answers with this score.",
-            int,
-            0,
-        ),
-        BEST,
-    ),
-    options=(),
     counted="label",
-    summary="a question, an answer and whether it was liked",
-    meanings={
-        **QA.meanings,
-        "label": "true for an answer with a score above the threshold, false for one below it",
-    },
+    adjustments=replace(
+        QA.adjustments,
+        settings=(
+            Setting(
+                "threshold",
+                "Label answers with a higher score true, those with a lower score false; leave out "
+                "answers with this score.",
+                int,
+                0,
+            ),
+            BEST,
+        ),
+        options=(),
+    ),
+    description=replace(
+        QA.description,
+        summary="a question, an answer and whether it was liked",
+        meanings={
+            **QA.description.meanings,
+            "label": "true for an answer with a score above the threshold, false for one below it",
+        },
+    ),
 )
 
 _NOBODY = -1
@@ -483,19 +516,21 @@ PREFERENCES = Recipe(
     ),
     attributed="posts",
     min_answers=2,
-    summary="a question with its answers and their scores",
-    tasks=("question-answering", "text-generation"),
-    meanings={
-        **posts.MEANINGS,
-        "question": "body of the question",
-        "answers": "answers to the question",
-        "text": "body of the answer",
-        "pm_score": "log2(1 + votes), rounded, plus 1 if accepted; -1 for negative votes",
-        "selected": "whether the asker accepted the answer",
-        "author": "name of the author",
-        "author_id": "id of the author; -1 if unknown",
-        "author_profile": "URL of the author's profile",
-        "date": "date of the question",
-        "metadata": "URLs of the question, the site and the author",
-    },
+    description=Description(
+        summary="a question with its answers and their scores",
+        tasks=("question-answering", "text-generation"),
+        meanings={
+            **posts.MEANINGS,
+            "question": "body of the question",
+            "answers": "answers to the question",
+            "text": "body of the answer",
+            "pm_score": "log2(1 + votes), rounded, plus 1 if accepted; -1 for negative votes",
+            "selected": "whether the asker accepted the answer",
+            "author": "name of the author",
+            "author_id": "id of the author; -1 if unknown",
+            "author_profile": "URL of the author's profile",
+            "date": "date of the question",
+            "metadata": "URLs of the question, the site and the author",
+        },
+    ),
 )

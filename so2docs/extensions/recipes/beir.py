@@ -35,6 +35,8 @@ from so2docs.extensions.recipes.retrieval_set import (
 from so2docs.options.recipe import (
     INTEGER,
     TEXT,
+    Adjustments,
+    Description,
     Document,
     Recipe,
     Record,
@@ -128,39 +130,44 @@ _QUERIES_FROM_ANSWERS = Recipe(
     files=FILES,
     finish=_finish,
     needs_all_questions=True,
-    summary="an entry of the corpus, a query or a judgement of a benchmark for retrieval",
-    tasks=("text-retrieval",),
-    meanings={
-        "_id": "id of the post on its site",
-        "title": "title of the question; empty for an answer",
-        "text": "text of the document or the query",
-        "query-id": "id of the query",
-        "corpus-id": "id of the relevant document",
-        "score": "1 for a relevant document; with links=both, 2 for a duplicate",
-    },
-    check=_refuse_links,
-    configurations=_CONFIGURATIONS,
-    schemas=SCHEMAS,
+    adjustments=Adjustments(check=_refuse_links),
+    description=Description(
+        summary="an entry of the corpus, a query or a judgement of a benchmark for retrieval",
+        tasks=("text-retrieval",),
+        meanings={
+            "_id": "id of the post on its site",
+            "title": "title of the question; empty for an answer",
+            "text": "text of the document or the query",
+            "query-id": "id of the query",
+            "corpus-id": "id of the relevant document",
+            "score": "1 for a relevant document; with links=both, 2 for a duplicate",
+        },
+        configurations=_CONFIGURATIONS,
+        schemas=SCHEMAS,
+    ),
 )
 BEIR = replace(
     _QUERIES_FROM_ANSWERS,
     function=beir,
     tables=("links",),
     fields=("Id", "Title", "Body", "Links.LinkTypeId", "Links.RelatedPostId"),
-    settings=(
-        Setting(
-            "links",
-            "Links to relevant questions: of duplicates, those in texts, or both, with the scores "
-            "2 and 1.",
-            str,
-            "duplicate",
-            choices=tuple(_SCORES),
-        ),
-    ),
-    check=None,
     without_banner=True,
     needs_all_questions=False,
-    variants={"accepted": _QUERIES_FROM_ANSWERS},
+    adjustments=replace(
+        _QUERIES_FROM_ANSWERS.adjustments,
+        settings=(
+            Setting(
+                "links",
+                "Links to relevant questions: of duplicates, those in texts, or both, with the "
+                "scores 2 and 1.",
+                str,
+                "duplicate",
+                choices=tuple(_SCORES),
+            ),
+        ),
+        variants={"accepted": _QUERIES_FROM_ANSWERS},
+        check=None,
+    ),
 )
 
 
@@ -168,8 +175,8 @@ def readme_text() -> str:
     """Return the text of the `README.md` of a set, with the configurations for MTEB."""
     front_matter = {
         "license": ["cc-by-sa-4.0", "cc-by-sa-3.0", "cc-by-sa-2.5"],
-        "configs": BEIR.hub_configurations,
-        "task_categories": list(BEIR.tasks),
+        "configs": BEIR.description.hub_configurations,
+        "task_categories": list(BEIR.description.tasks),
     }
     lines = to_yaml(front_matter)
     return "\n".join(["---", "# Written by so2docs --recipe beir.", *lines, "---", _README_TEXT])

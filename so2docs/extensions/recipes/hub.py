@@ -17,6 +17,8 @@ from so2docs.options.recipe import (
     BOOLEAN,
     INTEGER,
     TEXT,
+    Adjustments,
+    Description,
     Document,
     Recipe,
     Record,
@@ -87,8 +89,10 @@ HUB = Recipe(
     fields=("Id", "PostTypeId", "AcceptedAnswerId", "Answers.Id", "Answers.PostTypeId"),
     body="markdown",
     is_by_site=True,
-    settings=(BEST,),
-    summary="a question with its answers and comments, for the Hugging Face Hub",
-    tasks=("question-answering", "text-generation"),
-    meanings={"Tags": "tags of the question, such as `|taste|bottling|`"},
+    adjustments=Adjustments(settings=(BEST,)),
+    description=Description(
+        summary="a question with its answers and comments, for the Hugging Face Hub",
+        tasks=("question-answering", "text-generation"),
+        meanings={"Tags": "tags of the question, such as `|taste|bottling|`"},
+    ),
 )

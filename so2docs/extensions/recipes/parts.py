@@ -22,6 +22,8 @@ from so2docs.options.recipe import (
     BOOLEAN,
     INTEGER,
     TEXT,
+    Adjustments,
+    Description,
     Document,
     Recipe,
     Record,
@@ -107,16 +109,18 @@ BLOCKS = Recipe(
     fields=(*posts.FIELDS, "CreationDate"),
     attributed="posts",
     reads_html=True,
-    settings=(BEST,),
-    summary="a block of code, with its language and the text before it",
-    tasks=("text-generation",),
-    meanings={
-        **posts.MEANINGS,
-        "text_before": "paragraph, heading or list item before the code",
-        "language": "language of the code; empty if unknown",
-        "language_from": "source of the language: `author` or `tags`; empty if unknown",
-        "code": "text of the code block",
-    },
+    adjustments=Adjustments(settings=(BEST,)),
+    description=Description(
+        summary="a block of code, with its language and the text before it",
+        tasks=("text-generation",),
+        meanings={
+            **posts.MEANINGS,
+            "text_before": "paragraph, heading or list item before the code",
+            "language": "language of the code; empty if unknown",
+            "language_from": "source of the language: `author` or `tags`; empty if unknown",
+            "code": "text of the code block",
+        },
+    ),
 )
 
 _EDITABLE = ("Title", "Body", "Tags")
@@ -177,16 +181,18 @@ EDITS = Recipe(
     optional_tables=("users",),
     fields=("Id", "Title", "Tags", "History", "Answers.Id", "Answers.History"),
     attributed="posts",
-    options=("drop_users",),
-    summary="an edit of a title, a body or tags: before, after and why (needs the history)",
-    meanings={
-        **posts.MEANINGS,
-        "field": "edited field: `title`, `body` or `tags`",
-        "before": "text before the edit",
-        "after": "text after the edit",
-        "comment": "comment of the editor",
-        "event": "type of the event, such as `EditBody`",
-        "license": "licence of the edit",
-        "authors": "editor with name and URL",
-    },
+    adjustments=Adjustments(options=("drop_users",)),
+    description=Description(
+        summary="an edit of a title, a body or tags: before, after and why (needs the history)",
+        meanings={
+            **posts.MEANINGS,
+            "field": "edited field: `title`, `body` or `tags`",
+            "before": "text before the edit",
+            "after": "text after the edit",
+            "comment": "comment of the editor",
+            "event": "type of the event, such as `EditBody`",
+            "license": "licence of the edit",
+            "authors": "editor with name and URL",
+        },
+    ),
 )

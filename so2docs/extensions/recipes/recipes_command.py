@@ -42,7 +42,7 @@ def recipes(name: str | None) -> None:
     choice = choose_recipe(name)
     recipe = choice.recipe
     click.echo(_title(recipe))
-    settings = [setting.description for setting in recipe.all_settings.values()]
+    settings = [setting.description for setting in recipe.adjustments.settings]
     for heading, lines in (("settings", settings), ("columns", _columns(recipe))):
         if lines:
             click.echo(f"\n{heading}:")
@@ -53,15 +53,15 @@ def recipes(name: str | None) -> None:
 
 
 def _title(recipe: Recipe) -> str:
-    summary = recipe.summary or inspect.getdoc(recipe.function) or ""
+    summary = recipe.description.summary or inspect.getdoc(recipe.function) or ""
     aliases = [alias for alias, name in ALIASES.items() if name == recipe.name]
     return f"{' or '.join((recipe.name, *aliases))}: {summary.partition(chr(10))[0]}"
 
 
 def _columns(recipe: Recipe) -> list[str]:
-    schemas = [recipe.schema or {}, *recipe.schemas.values()]
+    schemas = [recipe.schema or {}, *recipe.description.schemas.values()]
     names = dict.fromkeys(name for schema in schemas for name in schema.get("properties", ()))
-    return [f"{name}: {recipe.meanings.get(name, '')}".rstrip(": ") for name in names]
+    return [f"{name}: {recipe.description.meanings.get(name, '')}".rstrip(": ") for name in names]
 
 
 def _show_record(spec: Any) -> None:

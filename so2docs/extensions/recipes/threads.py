@@ -28,6 +28,8 @@ from so2docs.options.recipe import (
     BOOLEAN,
     INTEGER,
     TEXT,
+    Adjustments,
+    Description,
     Document,
     Recipe,
     Record,
@@ -85,14 +87,16 @@ THREAD = Recipe(
     attributed="posts",
     without_banner=True,
     lower_headings=2,
-    settings=(BEST,),
-    summary="a question with its answers as one text, for pre-training",
-    tasks=("text-generation",),
-    meanings={
-        **posts.MEANINGS,
-        "text": "text of the question with its answers",
-        "source": "host name of the site",
-    },
+    adjustments=Adjustments(settings=(BEST,)),
+    description=Description(
+        summary="a question with its answers as one text, for pre-training",
+        tasks=("text-generation",),
+        meanings={
+            **posts.MEANINGS,
+            "text": "text of the question with its answers",
+            "source": "host name of the site",
+        },
+    ),
 )
 
 
@@ -171,33 +175,43 @@ CHUNKS = replace(
     name="chunks",
     function=chunks,
     schema={**_CHUNK, "required": [name for name in _CHUNK["required"] if name != "answer_id"]},
-    settings=(
-        Setting(
-            "max_length",
-            "Maximum length of a passage, in characters or tokens.",
-            int,
-            usually=f"{CHARACTERS} characters or {TOKENS} tokens",
-            least=1,
+    adjustments=replace(
+        THREAD.adjustments,
+        settings=(
+            Setting(
+                "max_length",
+                "Maximum length of a passage, in characters or tokens.",
+                int,
+                usually=f"{CHARACTERS} characters or {TOKENS} tokens",
+                least=1,
+            ),
+            Setting(
+                "overlap",
+                "Maximum overlap of a passage with the previous passage.",
+                int,
+                0,
+                least=0,
+            ),
+            Setting(
+                "tokenizer",
+                "Measure passages in tokens of this tokenizer: a Hugging Face tokenizer.json, or "
+                "an OpenAI model such as gpt-4o.",
+                str,
+                usually="characters",
+                identify=identify_tokenizer,
+            ),
+            BEST,
         ),
-        Setting(
-            "overlap", "Maximum overlap of a passage with the previous passage.", int, 0, least=0
-        ),
-        Setting(
-            "tokenizer",
-            "Measure passages in tokens of this tokenizer: a Hugging Face tokenizer.json, or an "
-            "OpenAI model such as gpt-4o.",
-            str,
-            usually="characters",
-            identify=identify_tokenizer,
-        ),
-        BEST,
+        check=check_splitter,
     ),
-    check=check_splitter,
-    summary="a passage of a question or an answer, for retrieval (RAG)",
-    tasks=("text-retrieval",),
-    meanings={
-        **posts.MEANINGS,
-        "text": "passage of the post",
-        "start": "position of the passage in the text of the post",
-    },
+    description=replace(
+        THREAD.description,
+        summary="a passage of a question or an answer, for retrieval (RAG)",
+        tasks=("text-retrieval",),
+        meanings={
+            **posts.MEANINGS,
+            "text": "passage of the post",
+            "start": "position of the passage in the text of the post",
+        },
+    ),
 )

@@ -22,7 +22,7 @@ from support.places import CHECKOUT, DUMPS, LONG, NO_DUMPS, SAMPLES
 
 import so2docs
 from so2docs.extensions.markdown.conversion import to_markdown
-from so2docs.options.recipe import INTEGER, Recipe, Setting, record
+from so2docs.options.recipe import INTEGER, Adjustments, Recipe, Setting, record
 from so2docs.options.recipe_choice import RECIPES as OWN
 from so2docs.pipeline import bucket as buckets
 from so2docs.pipeline import second_pass
@@ -326,7 +326,11 @@ def counted(question: Row, added: int = 0) -> list[Row]:
 COUNTED = Recipe("counted", counted, record(id=INTEGER, answers=INTEGER))
 ADDED = Setting("added", "Add this to the number of answers.", int, 0)
 BEST = Recipe(
-    "best", counted, record(id=INTEGER, answers=INTEGER), settings=(ADDED,), best_only=True
+    "best",
+    counted,
+    record(id=INTEGER, answers=INTEGER),
+    best_only=True,
+    adjustments=Adjustments(settings=(ADDED,)),
 )
 WRONG = Recipe("wrong", counted, record(id={"type": "boolean"}))
 

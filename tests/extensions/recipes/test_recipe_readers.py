@@ -171,7 +171,7 @@ def test_hugging_face_loads_a_retrieval_set(
 ) -> None:
     folder = tmp_path / "set"
     so2docs.convert(dump, folder, recipe="beir", card=card)
-    for name, (split, file) in BEIR.configurations.items():
+    for name, (split, file) in BEIR.description.configurations.items():
         assert load_dataset(str(folder), name, split=split).to_list() == jsonl(folder / file)
 
 
