@@ -44,8 +44,10 @@ PURE = {
     "parse.keys": set[str](),
     "parse.posts": {"domain", "parse.keys", "schema"},
     "counts": set[str](),
+    "extensions.as_of.existence": {"parse.posts"},
     "extensions.as_of.restoration": {
         "counts",
+        "extensions.as_of.existence",
         "domain",
         "options.table",
         "parse.bodies",
@@ -85,10 +87,12 @@ ONLY_USERS = {
     "fsspec": {"extensions.remote.stores"},
     "urllib3": {"extensions.remote.files"},
     "pyarrow": {
+        "extensions.as_of.columns",
         "extensions.tables.tables",
         "extensions.tables.chunk",
         "extensions.tables.columns",
         "extensions.tables.part",
+        "extensions.tables.restored",
         "extensions.tables.script",
         "extensions.tables.stream",
         "extensions.tables.writing",

@@ -98,8 +98,6 @@ _ids = partial(
 
 _GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
 
-
-_DAY = len("2016-12-10")
 _OF_STATE = (
     *("tags", "all_tags", "min_score", "min_answer_score", "min_answers", "max_answers"),
     *("max_body", "answered", "accepted"),
@@ -269,12 +267,6 @@ class Filters(PartFilters):
             )
         if self.min_answer_score is not None and not self.fields.has_answers:
             raise _lacks(flag("min_answer_score"), "the answers")
-
-    @property
-    def before(self) -> str:
-        """Text that sorts after the dates of all rows that existed at `as_of`."""
-        # No hour is 99, so this sorts after every time of the day.
-        return f"{self.as_of}T99" if len(self.as_of or "") == _DAY else self.as_of or "9"
 
     @property
     def of_rows(self) -> Filters:

@@ -52,7 +52,6 @@ class RowFilter:
         self._all_keys = all_keys
         self._sample = filters.sample
         self._drops_fabricated = filters.drop_fabricated
-        self._before = None if filters.as_of is None else filters.before
         self._opt_outs = OptOuts(filters, POSTS)
         self._projection = projection
         # The sample is tested here, because the answers to a question are in the sample with it.
@@ -100,8 +99,6 @@ class RowFilter:
     def passes(self, kind: int, row: Row) -> bool:
         """Whether the attributes of a question or an answer, typed or not, pass the filters."""
         if kind == ANSWER and not self._with_answers:
-            return False
-        if self._before is not None and row.get("CreationDate", self._before) >= self._before:
             return False
         if self._drops_fabricated and not NOT_FABRICATED.holds(row):
             return False

@@ -12,10 +12,8 @@ way, the merge alone decides which rows have no post.
 
 from __future__ import annotations
 
-import re
-from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
@@ -23,18 +21,14 @@ from typing import Any
 
 import orjson
 
-from so2docs.parse.keys import BUCKET_BITS, BY_OPTED_OUT, KEY, as_bytes, integers, kinds_in, walk
+from so2docs.parse.keys import BUCKET_BITS, BY_OPTED_OUT, KEY, walk
 from so2docs.parse.posts import Projection, RecordBuffer, not_integer, number
 from so2docs.schema import (
     BADGE_CLASSES,
     BOUNTY,
     BOUNTY_TYPES,
     CONTENT,
-    LATER,
     LINK_TYPES,
-    RESTORING,
-    REVEALING,
-    REVISION,
     STATES,
     TABLES,
     VOTE,
@@ -166,100 +160,6 @@ _PREPARE: dict[str, Callable[[Row], bool]] = {
     "history": _leave_text_out,
 }
 """Functions that change a typed row before it becomes JSON, by table; False leaves the row out."""
-
-
-def add_revisions(buffer: RecordBuffer, rows: list[Row], questions: FindQuestions) -> None:
-    """Turn typed history rows before a date into the records that posts are restored from."""
-    places = questions({row["PostId"] for row in rows})
-    for row in rows:
-        post_id: int = row["PostId"]
-        kind: int = row["PostHistoryTypeId"]
-        if kind in RESTORING:
-            json = orjson.dumps(row)
-            question_id = places.get(post_id, post_id)
-            bucket = buffer.buckets[question_id >> BUCKET_BITS]
-            bucket.keys.extend(KEY.pack(question_id, post_id, kind, len(json) << 4 | REVISION))
-            bucket.json.extend(json)
-
-
-_ADDRESS = re.compile(rb"://[\w.-]+/(?:questions|q|a)/(\d{1,18})")
-
-
-def find_named_posts(texts: bytes) -> Iterator[int]:
-    """Yield the ids of posts, on any site, whose addresses occur in texts."""
-    return map(int, _ADDRESS.findall(texts))
-
-
-def add_later(buffer: RecordBuffer, rows: list[Row], questions: FindQuestions) -> None:
-    """Turn history rows after a date into keys; the rows may be typed, and may be unusable."""
-    pairs = []
-    for row in rows:
-        post_id, kind = (number(str(row.get(n, ""))) for n in ("PostId", "PostHistoryTypeId"))
-        if isinstance(post_id, int) and isinstance(kind, int) and kind in REVEALING:
-            pairs.append((post_id, kind))
-    places = questions({post_id for post_id, _ in pairs})
-    for post_id, kind in pairs:
-        question_id = places.get(post_id, post_id)
-        key = KEY.pack(question_id, post_id, kind, LATER)
-        buffer.buckets[question_id >> BUCKET_BITS].keys.extend(key)
-
-
-_TYPE = re.compile(rb'\{"Id":-?\d+,"PostHistoryTypeId":(\d+),')
-
-
-def select_revisions(keys: bytes, json: bytes) -> tuple[bytes, bytes]:
-    """Select the records that posts are restored from, as `add_revisions` makes them.
-
-    Args:
-        keys: Keys of history rows before a date.
-        json: The JSON of these rows, with all attributes.
-    """
-    new_keys, new_json = bytearray(), bytearray()
-    for question_id, post_id, _, _, start, end in walk(keys):
-        kind = _event_type(json, start, end)
-        if kind in RESTORING:
-            new_keys += KEY.pack(question_id, post_id, kind, (end - start) << 4 | REVISION)
-            new_json += json[start:end]
-    return bytes(new_keys), bytes(new_json)
-
-
-def select_later(keys: bytes, json: bytes) -> bytes:
-    """Select the keys of history rows after a date, as `add_later` makes them."""
-    new_keys = bytearray()
-    for question_id, post_id, _, _, start, end in walk(keys):
-        kind = _event_type(json, start, end)
-        if kind in REVEALING:
-            new_keys += KEY.pack(question_id, post_id, kind, LATER)
-    return bytes(new_keys)
-
-
-def _event_type(json: bytes, start: int, end: int) -> int:
-    match = _TYPE.match(json, start, end)
-    return int(match[1] if match else orjson.loads(json[start:end])["PostHistoryTypeId"])
-
-
-_SCORE = re.compile(rb',"Score":(?:-?\d+|"(?:[^"\\]|\\.)*")(?=[,}])')
-
-
-def without_scores(keys: bytes, json: bytes) -> tuple[bytes, bytes]:
-    """Remove the scores from records of comments, where they follow the ids.
-
-    In JSON strings, each quote has a backslash before it, so the pattern cannot match in them.
-    """
-    new_keys, new_json = bytearray(), bytearray()
-    for question_id, post_id, rank, kind, start, end in walk(keys):
-        row = _SCORE.sub(b"", json[start:end])
-        new_keys += KEY.pack(question_id, post_id, rank, len(row) << 4 | kind)
-        new_json += row
-    return bytes(new_keys), bytes(new_json)
-
-
-def without_json(keys: bytes) -> tuple[bytes, bytes]:
-    """Replace the JSON of records by empty objects, for rows that are only counted."""
-    fields = integers(keys)
-    count = len(fields) // 4
-    fields[3::4] = array("q", (len(b"{}") << 4 | kind for kind in kinds_in(keys)))
-    return as_bytes(fields), b"{}" * count
 
 
 def add_votes(buffer: RecordBuffer, rows: list[Row], questions: FindQuestions) -> None:

@@ -31,13 +31,12 @@ from so2docs.parse.row_filter import RowFilter, make_projection, projection_of_t
 from so2docs.parse.rows import Malformed, parse
 from so2docs.parse.table_rows import MOST_USERS, Row
 from so2docs.pipeline import strict
+from so2docs.pipeline.tasks import STEPS
 from so2docs.scan.chunk import Visitor
 from so2docs.schema import (
     BADGE_CLASSES,
-    COMMENT,
     POSTS,
     RESERVED,
-    TABLES,
     TYPE_NAMES,
     USER_ATTRIBUTES,
     VOTE,
@@ -47,13 +46,11 @@ from so2docs.store.blocks import REJECTED, Block, BlockReader, BlockWriter, chec
 from so2docs.store.id_map import IdMap
 from so2docs.store.users import CLASS_BITS
 
-_DATE_BYTES = len("2016-12-10T12:00:00.000")
 _FULL_BLOCK = 512 * 1024
 _FLUSH_EVERY = 4 * 1024 * 1024
 _MOST_BUFFERED = 48 * 1024 * 1024
 _MOST_KEYS = 16 * 1024 * 1024
 _MOST_COUNTS = 1 << 17
-_WHOLE_HISTORY = TABLES["history-text"]
 _BADGE_COLUMNS = (b"Id", b"UserId", b"Class", b"Other"), bytes([1, 1, 1, 5])
 
 
@@ -64,58 +61,30 @@ class RowSink(Visitor):
         buffer: The posts, or the records made from the rows, until written.
         malformed: The reason recorded for strays that are not XML.
         opt_outs: Decides which rows concern listed users or posts.
-        named: Number of addresses of each post in the texts of revisions.
+        named: Number of addresses of each post in texts, for a step that needs them.
     """
 
     malformed = "malformed_row"
 
     def __init__(
-        self, options: Options, table: Table, buffer: RecordBuffer, writer: BlockWriter
+        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
     ) -> None:
         super().__init__()
-        self.buffer = buffer
+        self.buffer = RecordBuffer()
         self.opt_outs = OptOuts(options.filters, table)
         self._options, self._table = options, table
-        self._writer = writer
+        self._writer, self._known = writer, posts_map
         self._is_compiled = options.core == "compiled"
         self._unwritten_bytes = 0
         self.named: Counter[int] = Counter()
-        self._before = None if options.filters.as_of is None else options.filters.before
-        self._dated = b' %b="' % table.dated_by.encode()
 
     def add_compiled(self, data: bytes) -> Added | None:
-        """Process a slice with the compiled core, if it does not contain the date of `as_of`."""
-        if not self._is_compiled:
-            return None
-        if self._before is not None:
-            # Splitting is three times as fast as a regular expression.
-            dates = [part[:_DATE_BYTES] for part in data.split(self._dated)[1:]]
-            before, count = self._before.encode(), data.count(b"<row ")
-            if len(dates) != count or max(dates, default=before) >= before:
-                is_later = len(dates) == count and min(dates, default=b"") >= before
-                return self._add_later(data) if is_later else None
-        return self._add_compiled(data)
+        """Process a slice with the compiled core, unless options need parsed rows."""
+        return self._add_compiled(data) if self._is_compiled else None
 
     def _add_compiled(self, data: bytes) -> Added | None:
         """Process a slice with the compiled core; if impossible, change nothing, return None."""
         return None
-
-    def _add_later(self, data: bytes) -> Added | None:
-        """Process a slice whose rows were all created after the date of `as_of`."""
-        return None
-
-    def _select_existing(self, rows: list[Row]) -> list[Row]:
-        """Return the rows that existed on the date of `as_of`; count all other rows as filtered."""
-        existing = self._find_existing(rows)
-        self.buffer.filtered += len(rows) - len(existing)
-        return existing
-
-    def _find_existing(self, rows: list[Row]) -> list[Row]:
-        """Return the rows that existed on the date of `as_of`; all rows without a date."""
-        name, before = self._table.dated_by, self._before
-        if before is None:
-            return rows
-        return [row for row in rows if row.get(name, before) < before]
 
     def add_records(self, keys: bytes, json: bytes) -> None:
         """File records that an earlier step made from rows, under the questions of their posts."""
@@ -211,23 +180,32 @@ def _selects_rows(filters: Filters) -> bool:
     return filters != neutral or not filters.fields.has_answers
 
 
-class _PostFiling(RowSink):
-    def __init__(self, options: Options, writer: BlockWriter) -> None:
+class PostSink(RowSink):
+    """Turns posts into records, and filters them."""
+
+    def __init__(
+        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
+    ) -> None:
+        super().__init__(table, options, writer, posts_map)
         # Names that post attributes must not have, because they are keys of documents.
         reserved = RESERVED | {options.site_field[0]} if options.site_field else RESERVED
-        super().__init__(options, POSTS, RecordBuffer(reserved=reserved), writer)
+        self.buffer = RecordBuffer(reserved=reserved)
         self._is_compiled = self._is_compiled and not needs_rows(options)
-        # The state of a date is restored from all attributes, before fields are selected.
-        self._projection = make_projection(options) if self._before is None else None
+        # Steps change whole posts, before fields are selected.
+        self._projection = None if options.steps else make_projection(options)
         self._keep_lists = KeepLists(options.filters, reserved)
         self._filter = None
-        filters = options.filters.of_rows
-        if _selects_rows(filters):
-            keys = options.needs_all_keys
-            self._filter = RowFilter(filters, self._projection, all_keys=keys)
+        if _selects_rows(options.filters.of_rows):
+            self._filter = self._make_filter()
+
+    def _make_filter(self) -> RowFilter:
+        options = self._options
+        keys = options.needs_all_keys
+        return RowFilter(options.filters.of_rows, self._projection, all_keys=keys)
 
     def add(self, rows: list[Row]) -> None:
-        self._keep_lists.look_at(self._find_existing(rows))
+        """File parsed rows."""
+        self._keep_lists.look_at(rows)
         if self._filter is None:
             posts.add(self.buffer, rows, self._projection)
         else:
@@ -240,25 +218,29 @@ class _PostFiling(RowSink):
         return added
 
     def kept(self) -> Found:
+        """Return the posts selected by each keep list."""
         return self._keep_lists.found(self.buffer.pairs)
 
 
-class _UserFiling(RowSink):
+class UserSink(RowSink):
     """Converts users to lines of JSON with checksums; the keys give the position of each line."""
 
     malformed = "malformed_user"
 
-    def __init__(self, options: Options, writer: BlockWriter) -> None:
-        super().__init__(options, TABLES["users"], RecordBuffer(), writer)
+    def __init__(
+        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
+    ) -> None:
+        super().__init__(table, options, writer, posts_map)
         self._projection = projection_of_table(options)
-        self._is_compiled &= self._projection is None and self._before is None
-        self._names = {*USER_ATTRIBUTES} - ({"Reputation"} if self._before else set())
+        self._is_compiled &= self._projection is None
+        self._names = {*USER_ATTRIBUTES}
         self._lines, self._keys, self._written = bytearray(), bytearray(), 0
 
     def add(self, rows: list[Row]) -> None:
+        """File parsed rows."""
         project = self._projection
-        rows = self.opt_outs.filter(self._select_existing(rows), self.buffer)
-        for row in table_rows.reject(self.buffer, TABLES["users"], rows):
+        rows = self.opt_outs.filter(rows, self.buffer)
+        for row in table_rows.reject(self.buffer, self._table, rows):
             attributes = {name: value for name, value in row.items() if name in self._names}
             json = orjson.dumps(attributes if project is None else project(attributes))
             self._add(row["Id"], json)
@@ -280,29 +262,34 @@ class _UserFiling(RowSink):
         self._lines += b"%08x%b\n" % (crc32(json), json)
 
     def flush(self) -> None:
+        """Write the records if there are enough."""
         self._writer.append(self._lines)
         self._written += len(self._lines)
         self._lines = bytearray()
 
     def finish(self) -> None:
+        """Write the remaining records."""
         self.flush()
         self._writer.write(None, self._keys, bytearray())
         super().finish()
 
 
-class _BadgeFiling(RowSink):
+class BadgeSink(RowSink):
     """Counts badges by user and class, and stores the counts as keys."""
 
     malformed = "malformed_badge"
 
-    def __init__(self, options: Options, writer: BlockWriter) -> None:
-        super().__init__(options, TABLES["badges"], RecordBuffer(), writer)
+    def __init__(
+        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
+    ) -> None:
+        super().__init__(table, options, writer, posts_map)
         self._is_compiled &= not self.opt_outs.needs_rows
         self._counts: Counter[tuple[int, int]] = Counter()
 
     def add(self, rows: list[Row]) -> None:
-        rows = self.opt_outs.filter(self._select_existing(rows), self.buffer)
-        usable = table_rows.reject(self.buffer, TABLES["badges"], rows)
+        """File parsed rows."""
+        rows = self.opt_outs.filter(rows, self.buffer)
+        usable = table_rows.reject(self.buffer, self._table, rows)
         self._count((row["UserId"], row["Class"]) for row in usable)
 
     def _add_compiled(self, data: bytes) -> Added | None:
@@ -331,11 +318,12 @@ class _BadgeFiling(RowSink):
             self._writer.write(None, keys, bytearray())
 
     def finish(self) -> None:
+        """Write the remaining records."""
         self._write_counts()
         super().finish()
 
 
-class _RowFiling(RowSink):
+class NestedSink(RowSink):
     """Files rows that are nested in posts.
 
     The questions of rows read by the compiled core are looked up for many slices at once, in order,
@@ -345,8 +333,7 @@ class _RowFiling(RowSink):
     def __init__(
         self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
     ) -> None:
-        super().__init__(options, table, RecordBuffer(), writer)
-        self._known = posts_map
+        super().__init__(table, options, writer, posts_map)
         self._counts = table.kind == VOTE
         self._bounties = RecordBuffer()
         self._is_nested = table.name in options.nest
@@ -359,11 +346,9 @@ class _RowFiling(RowSink):
         self._read: list[tuple[bytes, bytes]] = []
 
     def add(self, rows: list[Row]) -> None:
+        """File parsed rows."""
         self.look_up()
-        rows = self.opt_outs.filter(self._select_existing(rows), self.buffer)
-        if self._before is not None and self._table.kind == COMMENT:
-            for row in rows:
-                row.pop("Score", None)
+        rows = self.opt_outs.filter(rows, self.buffer)
         if self._counts:
             self._add_bounties(table_rows.with_bounty(rows))
             table_rows.add_votes(self.buffer, rows, self._known.find)
@@ -371,16 +356,10 @@ class _RowFiling(RowSink):
             table_rows.add_rows(self.buffer, self._table, rows, self._known.find, self._projection)
 
     def _add_compiled(self, data: bytes) -> Added | None:
-        compiled = core.read_records(data, self._table)
+        compiled = self._read_records(data)
         if compiled is None:
             return None
         added, keys, json = compiled
-        if self._before is not None and self._table.kind == COMMENT:
-            keys, json = (
-                table_rows.without_scores(keys, json)
-                if self._is_nested
-                else table_rows.without_json(keys)
-            )
         if self._counts:
             for part in parse(json) if json else ():
                 if not isinstance(part, Malformed):
@@ -393,12 +372,9 @@ class _RowFiling(RowSink):
         self._read.append((keys, json))
         return added
 
-    def _add_later(self, data: bytes) -> Added | None:
-        compiled = core.read_records(data, self._table)
-        if compiled is None:
-            return None
-        self.buffer.filtered += compiled[0][0]
-        return compiled[0]
+    def _read_records(self, data: bytes) -> tuple[Added, bytes, bytes] | None:
+        """Read a slice with the compiled core; return None if it is not canonical."""
+        return core.read_records(data, self._table)
 
     def _add_bounties(self, rows: list[Row]) -> None:
         if not self._is_nested:
@@ -406,6 +382,7 @@ class _RowFiling(RowSink):
         table_rows.add_bounties(self._bounties, rows, self._known.find, self._projection)
 
     def add_records(self, keys: bytes, json: bytes) -> None:
+        """File records that an earlier step made from rows."""
         if self._counts and json:
             table_rows.add_records(self._bounties, keys, json, self._known.find)
         elif self._has_core:
@@ -420,6 +397,7 @@ class _RowFiling(RowSink):
             self._read.clear()
 
     def flush(self) -> None:
+        """Write the records if there are enough."""
         self.look_up()
         if not self._counts:
             super().flush()
@@ -429,55 +407,10 @@ class _RowFiling(RowSink):
             self._write_buckets(self._bounties, 0)
 
     def finish(self) -> None:
+        """Write the remaining records."""
         self.look_up()
         super().finish()
         self._write_buckets(self._bounties, 0)
-
-
-class _RevisionFiling(_RowFiling):
-    """Files the history rows that posts are restored from, and those that are nested."""
-
-    def add(self, rows: list[Row]) -> None:
-        self.look_up()
-        existing = self._select_existing(rows)
-        before, name = self._before or "", self._table.dated_by
-        later = [row for row in rows if row.get(name, before) >= before]
-        table_rows.add_later(self.buffer, later, self._known.find)
-        existing = self.opt_outs.filter(existing, self.buffer)
-        usable = table_rows.reject(self.buffer, self._table, existing)
-        table_rows.add_revisions(self.buffer, usable, self._known.find)
-        for row in usable:
-            self.named.update(table_rows.find_named_posts(row.get("Text", "").encode()))
-        if self._is_nested:
-            table_rows.add_usable(
-                self.buffer, self._table, usable, self._known.find, self._projection
-            )
-        else:
-            self.buffer.filtered += len(usable)
-
-    def _add_compiled(self, data: bytes) -> Added | None:
-        revisions = core.read_records(data, _WHOLE_HISTORY)
-        nested = core.read_records(data, self._table) if self._is_nested else None
-        if revisions is None or (self._is_nested and nested is None):
-            return None
-        added, keys, json = revisions
-        self._read.append(table_rows.select_revisions(keys, json))
-        self.named.update(table_rows.find_named_posts(json))
-        self.buffer.filtered += added[0]
-        if nested is not None:
-            _, keys, json = nested
-            self.buffer.filtered -= len(keys) // KEY.size
-            self._read.append((keys, json))
-        return added
-
-    def _add_later(self, data: bytes) -> Added | None:
-        compiled = core.read_records(data, _WHOLE_HISTORY)
-        if compiled is None:
-            return None
-        added, keys, json = compiled
-        self._read.append((table_rows.select_later(keys, json), b""))
-        self.buffer.filtered += added[0]
-        return added
 
 
 def _leave_all_out(row: Row) -> Row:
@@ -500,25 +433,26 @@ class Unknown:
         values[:] = array("q", bytes(8 * len(values)))
 
 
+def _choose_sink(table: Table) -> type[RowSink]:
+    if table == POSTS:
+        return PostSink
+    if table.name == "badges":
+        return BadgeSink
+    return NestedSink if table.kind else UserSink
+
+
 @contextmanager
 def open_sink(
     table: Table, options: Options, posts_map: str, writer: BlockWriter
 ) -> Iterator[RowSink]:
     """Open the sink that files the rows of a table; at the end, write the remaining rows."""
     with ExitStack() as stack:
-        sink: RowSink
-        if table == POSTS:
-            sink = _PostFiling(options, writer)
-        elif table.name == "badges":
-            sink = _BadgeFiling(options, writer)
-        elif not table.kind:
-            sink = _UserFiling(options, writer)
-        else:
-            id_map = stack.enter_context(IdMap(posts_map)) if posts_map else Unknown()
-            is_restored = options.filters.as_of is not None and table.file == _WHOLE_HISTORY.file
-            filing = _RevisionFiling if is_restored else _RowFiling
-            sink = filing(table, options, writer, id_map)
-        yield sink
+        sink_class = _choose_sink(table)
+        for name in options.steps:
+            sink_class = STEPS[name].choose_sink(table)
+        is_mapped = bool(table.kind and posts_map)
+        id_map = stack.enter_context(IdMap(posts_map)) if is_mapped else Unknown()
+        yield (sink := sink_class(table, options, writer, id_map))
         sink.finish()
 
 

@@ -19,6 +19,7 @@ from so2docs.store.users import UserTable
 
 if TYPE_CHECKING:
     from so2docs.processes.pool import Workers
+    from so2docs.schema import Table
     from so2docs.spill import Spill
 
 
@@ -76,6 +77,8 @@ class Step:
     """A step between loading the records of a bucket and merging them.
 
     Attributes:
+        choose_sink: Returns the class of the sink for the rows of a table in the first pass, such
+            as a subclass that leaves rows out of the usual `RowSink`.
         prepare: Called once between the passes, with the spill, the options, the tallies of the
             nested tables, the path of the map of posts to their questions, and the workers. The
             result is in `BucketTask.prepared`.
@@ -83,6 +86,7 @@ class Step:
             for lines of strays. Returns the changed records, in a context.
     """
 
+    choose_sink: Callable[[Table], Any]
     prepare: Callable[[Spill, Options, Iterable[ChunkTally], str, Workers], Any]
     apply: Callable[
         [BucketTask, Iterable[merge.Block], RowCounts, list[bytes]],

@@ -17,6 +17,7 @@ import orjson
 
 from so2docs.counts import RowCounts, TableCounts
 from so2docs.domain import license_at, site_host
+from so2docs.extensions.as_of.existence import Existence
 from so2docs.extensions.as_of.rendering import render
 from so2docs.options.table import Options
 from so2docs.parse import bodies
@@ -138,7 +139,8 @@ class Restoration:
         self.strays: list[bytes] = []
         self._first_question_of = first_question_of
         filters = options.filters
-        self._before = filters.before
+        assert filters.as_of is not None
+        self._existence = Existence.at(filters.as_of)
         self._filter = RowFilter(filters.of_state, None)
         self._project = make_projection(options)
         self._nested = frozenset(options.nest)
@@ -272,7 +274,7 @@ class Restoration:
         row = post.row
         row[BODY_FROM.key] = FROM_DUMP
         later = events.later & CONTENT
-        if row.get("LastEditDate", "") >= self._before and not later:
+        if not self._existence.includes(row.get("LastEditDate", "")) and not later:
             later = set(CONTENT)  # The history lacks the edit, so any text may have changed.
         if not later:
             return True
@@ -316,7 +318,7 @@ class Restoration:
 
     def _keep_date(self, row: Row, name: str, date: str | None) -> None:
         """Keep the date of a state that has lasted since then; otherwise set or remove it."""
-        if row.get(name, self._before) >= self._before:
+        if not self._existence.includes(row.get(name)):
             row.pop(name, None)
             if date is not None:
                 row[name] = date
@@ -334,7 +336,7 @@ class Restoration:
 
     def _restore_activity(self, row: Row, answers: Iterable[Row] = ()) -> None:
         """Set the date of the last known activity on a post, if the dump has a later date."""
-        if row.get("LastActivityDate", "") >= self._before:
+        if not self._existence.includes(row.get("LastActivityDate", "")):
             names = ("CreationDate", "LastEditDate")
             dates = [post.get(name, "") for post in (row, *answers) for name in names]
             row["LastActivityDate"] = max(dates)

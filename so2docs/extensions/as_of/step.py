@@ -14,6 +14,7 @@ from isal.isal_zlib import crc32
 from so2docs import merge
 from so2docs.counts import ChunkTally, RowCounts
 from so2docs.extensions.as_of.restoration import Restoration, find_titles
+from so2docs.extensions.as_of.sinks import choose_sink
 from so2docs.options.table import Options
 from so2docs.parse.keys import BUCKET_BITS
 from so2docs.pipeline.bucket import select_part
@@ -100,4 +101,4 @@ def _no_title(post_id: int) -> None:
     """Stand in for the titles if texts name no questions."""
 
 
-AS_OF = Step(map_titles, restore)
+AS_OF = Step(choose_sink, map_titles, restore)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,9 +23,10 @@ from so2docs.extensions.tables.columns import (
     BatchVisitor,
     RowSelection,
     TableColumns,
-    end_of,
+    find_existence,
     read_ids,
 )
+from so2docs.extensions.tables.restored import RestoredPosts
 from so2docs.options.products import TableOptions
 from so2docs.options.table import PartFilters
 from so2docs.parse.filters import (
@@ -74,7 +76,7 @@ class Scanner:
         reader: Reader of the tables.
         work: Folder for temporary files and for id files, which the row filters read.
         chunk_bytes: Size of a chunk in bytes.
-        restored: The `Posts.xml` of a date, in place of that of the dump.
+        restored: The posts of a date, in place of those of the dump.
     """
 
     source: Source
@@ -82,7 +84,7 @@ class Scanner:
     reader: TableReader
     work: str
     chunk_bytes: int
-    restored: Source | None = None
+    restored: RestoredPosts | None = None
 
     def scan(self, name: str, look: Look, receive: Look = dict) -> Arrays:
         """Read a table; return the arrays that `look` extracts, joined over all chunks, by name.
@@ -93,12 +95,15 @@ class Scanner:
         no_rows = look(TableColumns(table).schema.empty_table())
         parts = {key: [array] for key, array in no_rows.items()}
         visit = partial(_PartVisitor, table, self.options, look)
-        source = self.source if self.restored is None or name != "posts" else self.restored
-        (file,) = source.find_tables([name])
-        opened = self.reader.open(file, lambda _: visit, self.work, self.chunk_bytes)
-        with opened as (_, results):
-            for result in results:
-                for key, array in receive(result.value).items():
+        with ExitStack() as stack:
+            if self.restored is not None and name == "posts":
+                values = (value for _, value in self.restored.read(self.reader, lambda _: visit))
+            else:
+                (file,) = self.source.find_tables([name])
+                opened = self.reader.open(file, lambda _: visit, self.work, self.chunk_bytes)
+                values = (result.value for result in stack.enter_context(opened)[1])
+            for value in values:
+                for key, array in receive(value).items():
                     parts[key].append(array)
         return {key: _joined(arrays) for key, arrays in parts.items()}
 
@@ -124,8 +129,8 @@ def select_rows(
     options = scanner.options
     dropped = _find_dropped(scanner, written) if options.has_drops else {}
     if options.has_part:
-        part, end = _find_part(scanner, present, written), end_of(options.as_of)
-        selections = {name: replace(selection, until=end) for name, selection in part.items()}
+        part, existence = _find_part(scanner, present, written), find_existence(options)
+        selections = {name: replace(rows, existence=existence) for name, rows in part.items()}
     else:
         selections = dict.fromkeys(written, RowSelection.of_dates(options))
     return {name: _without(selections[name], name, dropped) for name in written}

@@ -1,53 +1,115 @@
-"""Restore the posts of a date for flat tables, as a temporary `Posts.xml`.
+"""The posts of a date, for flat tables.
 
-The rows of other tables need no restoration: those created later are left out, and columns whose
-former values no dump records become null.
+A conversion restores the posts once, into an Arrow file, since filters may read them several times.
+Workers read its batches as they read the chunks of a table.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
-from xml.sax.saxutils import escape
 
 from so2docs.api.documents import documents
+from so2docs.counts import ChunkTally
+from so2docs.extensions.tables.columns import SLICE_BYTES, BatchVisitor, TableColumns
 from so2docs.options.products import TableOptions
+from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader
 from so2docs.schema import ANSWERS, POSTS
 
-_ESCAPED = {'"': "&quot;", "\n": "&#xA;", "\r": "&#xD;", "\t": "&#x9;"}
+_BATCHES = LARGE_CHUNK_BYTES // SLICE_BYTES
+"""Number of batches that a worker reads as a chunk."""
+
+_ROW_BYTES = 500
+"""Approximate size of a row without the body."""
+
+Batches = tuple[OpenVisitor, str, range]
+"""A task: the visitor, the path of an Arrow file, and the numbers of its batches."""
 
 
-def write_restored(source: str, options: TableOptions, folder: str) -> tuple[str, int]:
-    """Write the questions and answers of a date as `Posts.xml`.
+@dataclass(frozen=True, slots=True)
+class RestoredPosts:
+    """The questions and answers of a date, in an Arrow file.
+
+    Attributes:
+        path: Path of the file.
+        batches: Number of record batches in the file.
+        left_out: Number of rows of the dump that are not in the file.
+    """
+
+    path: str
+    batches: int
+    left_out: int
+
+    def read(
+        self, reader: TableReader, visit: Callable[[int], OpenVisitor]
+    ) -> Iterator[tuple[ChunkTally, Any]]:
+        """Pass the posts to visitors in workers.
+
+        Args:
+            reader: Its workers are used.
+            visit: Opens the visitor of a chunk, by the number of the chunk.
+
+        Yields:
+            The counts and the result of each chunk.
+        """
+        starts = range(0, self.batches, _BATCHES)
+        tasks = (
+            (visit(number), self.path, range(start, min(start + _BATCHES, self.batches)))
+            for number, start in enumerate(starts)
+        )
+        return reader.workers.run(_read_batches, tasks)
+
+
+def _read_batches(task: Batches) -> tuple[ChunkTally, Any]:
+    import pyarrow as pa
+
+    open_visitor, path, numbers = task
+    with open_visitor() as visitor, pa.OSFile(path, "rb") as file:
+        assert isinstance(visitor, BatchVisitor)
+        batches = pa.ipc.open_file(file)
+        for number in numbers:
+            visitor.add_batch(batches.get_batch(number))
+    return visitor.tally, visitor.result()
+
+
+def restore_posts(source: str, options: TableOptions, folder: str) -> RestoredPosts:
+    """Restore the questions and answers of a date.
 
     Args:
         source: The dump.
         options: The options, with a date.
         folder: Folder for the file.
-
-    Returns:
-        Path of the file, and the number of rows of the dump that are not in it.
     """
-    path, count = os.path.join(folder, POSTS.file), 0
-    kwargs: dict[str, Any] = {"as_of": options.as_of, "errors": options.errors}
+    import pyarrow as pa
+
+    path, columns, batches, count = os.path.join(folder, "restored"), TableColumns(POSTS), 0, 0
+    names = ("as_of", "errors", "core", "jobs")
+    kwargs: dict[str, Any] = {name: getattr(options, name) for name in names}
+    for name in ("drop_users", "drop_posts"):
+        listed = getattr(options, name)
+        kwargs[name] = None if listed is None else sorted(listed.ids)
     with (
-        documents(source, jobs=options.jobs, work_dir=folder, **kwargs) as questions,
-        open(path, "w", encoding="utf-8", newline="") as file,
+        documents(source, work_dir=folder, **kwargs) as questions,
+        pa.OSFile(path, "wb") as file,
+        pa.ipc.new_file(file, columns.schema) as stream,
     ):
-        file.write('<?xml version="1.0" encoding="utf-8"?>\r\n<posts>\r\n')
-        for question in map(dict[str, Any], questions):
-            for post in (question, *question.pop(ANSWERS)):
-                file.write(f"  <row{_attributes(post)} />\r\n")
-                count += 1
-        file.write("</posts>")
-    return path, questions.report.rows - count
+        for rows in _split(map(dict[str, Any], questions)):
+            stream.write_batch(columns.from_rows(rows))
+            batches, count = batches + 1, count + len(rows)
+    return RestoredPosts(path, batches, questions.report.rows - count)
 
 
-def _attributes(post: Mapping[str, Any]) -> str:
-    return "".join(f' {name}="{_escape(value)}"' for name, value in post.items())
-
-
-def _escape(value: Any) -> str:
-    text = "".join(f"<{tag}>" for tag in value) if isinstance(value, list) else str(value)
-    return escape(text, _ESCAPED)
+def _split(questions: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Split the posts into lists of about `SLICE_BYTES` bytes."""
+    posts, size = list[dict[str, Any]](), 0
+    for question in questions:
+        for post in (question, *question.pop(ANSWERS)):
+            posts.append(post)
+            size += len(post.get("Body", "")) + _ROW_BYTES
+            if size >= SLICE_BYTES:
+                yield posts
+                posts, size = [], 0
+    if posts:
+        yield posts

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from so2docs.dump.dump import Chunk
+from so2docs.counts import ChunkTally
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source
 from so2docs.errors import OptionError, flag, require_packages, resumable
@@ -46,11 +46,12 @@ from so2docs.parse.core import choose_core
 from so2docs.processes.worker import peak_memory
 from so2docs.progress import Shown
 from so2docs.report import check_placed
-from so2docs.scan.table import LARGE_CHUNK_BYTES, TableReader, start_reader
+from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader, start_reader
 from so2docs.schema import DUMP, POSTS
 from so2docs.store.disk import disk_errors
 
 if TYPE_CHECKING:
+    from so2docs.extensions.tables.restored import RestoredPosts
     from so2docs.options.keywords import TableKeywords
 
 _TABLES_VERSION = 1
@@ -217,14 +218,13 @@ def open_run(
         temporary_folder(options.work_dir or folder) as work,
         start_reader(pending, work, jobs=options.jobs, progress=progress) as reader,
     ):
-        restored, left_out = None, 0
+        restored = None
         writes_posts = any(file.table == POSTS for file in pending)
         if options.as_of is not None and (writes_posts or (pending and options.has_part)):
             # Imported here, because only tables of a date need a conversion.
-            from so2docs.extensions.tables.restored import write_restored
+            from so2docs.extensions.tables.restored import restore_posts
 
-            path, left_out = write_restored(source.path, options, work)
-            restored = Source(path)
+            restored = restore_posts(source.path, options, work)
         written = [file.table.name for file in pending]
         selections = dict.fromkeys(written, RowSelection.of_dates(options))
         if written and (options.has_part or options.has_drops):
@@ -234,7 +234,7 @@ def open_run(
             scanner = Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, restored)
             present = [file.table.name for file in read_first]
             selections = select_rows(scanner, present, written)
-        yield Run(options, selections, reader, work, restored, left_out)
+        yield Run(options, selections, reader, work, restored)
 
 
 def _check_is_folder(path: str) -> None:
@@ -303,15 +303,13 @@ class Run:
         reader: Reader of the tables.
         work: Folder for temporary files.
         restored: The posts of a date, in place of those of the dump.
-        left_out: Number of rows of the dump that they do not include.
     """
 
     options: TableOptions
     selections: dict[str, RowSelection]
     reader: TableReader
     work: str
-    restored: Source | None
-    left_out: int
+    restored: RestoredPosts | None
 
     def write(self, target: _TableFiles, files: NewFiles) -> list[FlatTable]:
         """Write the tables of a target under temporary names, and return their counts."""
@@ -357,26 +355,33 @@ class Run:
         """
         selection = self.selections[table.name]
 
-        def visit(chunk: Chunk) -> partial[Any]:
-            stored = os.path.join(self.work, f"{file.table.name}-{chunk.number}")
+        def visit(number: int) -> OpenVisitor:
+            stored = os.path.join(self.work, f"{file.table.name}-{number}")
             return partial(open_columns, file.table, self.options, selection, stored)
 
-        with ExitStack() as stack:
-            read = file
-            if self.restored is not None and file.table == POSTS:
-                table.rows = table.filtered = self.left_out
-                (read,) = self.restored.find_tables([POSTS.name])
-            opened = self.reader.open(read, visit, self.work, LARGE_CHUNK_BYTES)
-            dump, results = stack.enter_context(opened)
-            for result in results:
-                segments, strays, misfits = result.value
-                yield segments, strays
-                remove_stored(segments, strays)
-                table += result.tally
-                table.misfits += misfits
-                table.written += sum(segment.documents for segment in segments)
-            table.repaired_characters += dump.chunk_end(LARGE_CHUNK_BYTES).repaired
+        for tally, (segments, strays, misfits) in self._results(file, table, visit):
+            yield segments, strays
+            remove_stored(segments, strays)
+            table += tally
+            table.misfits += misfits
+            table.written += sum(segment.documents for segment in segments)
         check_placed(file.name, table.rows, table.rows - table.unaccounted)
+
+    def _results(
+        self, file: TableFile, table: FlatTable, visit: Callable[[int], OpenVisitor]
+    ) -> Iterator[tuple[ChunkTally, Any]]:
+        """Yield the counts and the result of each chunk of a table."""
+        if self.restored is not None and file.table == POSTS:
+            table.rows = table.filtered = self.restored.left_out
+            yield from self.restored.read(self.reader, visit)
+            return
+        opened = self.reader.open(
+            file, lambda chunk: visit(chunk.number), self.work, LARGE_CHUNK_BYTES
+        )
+        with opened as (dump, results):
+            for result in results:
+                yield result.tally, result.value
+            table.repaired_characters += dump.chunk_end(LARGE_CHUNK_BYTES).repaired
 
 
 def _strays_path(path: str) -> str:

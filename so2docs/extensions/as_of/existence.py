@@ -1,0 +1,61 @@
+"""Which rows existed at a moment: one rule for the rows of all tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
+
+from so2docs.parse.posts import milliseconds
+
+Row = TypeVar("Row", bound=Mapping[str, Any])
+
+_MIDNIGHT, _LAST_OF_DAY = "T00:00:00.000", "T23:59:59.999"
+_DAY = len("2016-12-10")
+_DATE = _DAY + len(_MIDNIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class Existence:
+    """Tells whether a row existed at a moment: it is dated then or earlier.
+
+    Dates are compared as text, to the millisecond. So a date that no calendar has, such as
+    2016-02-30, has its place among the others. A row without a date did not exist.
+
+    Attributes:
+        last: The moment, in the format of the dump.
+    """
+
+    last: str
+
+    @classmethod
+    def at(cls, as_of: str) -> Self:
+        """Make the rule for the end of a day, or for a moment."""
+        day, time = as_of[:_DAY], as_of[_DAY:]
+        return cls(day + (time + _MIDNIGHT[len(time) :] if time else _LAST_OF_DAY))
+
+    @property
+    def milliseconds(self) -> int:
+        """The moment as Unix time in milliseconds."""
+        moment = milliseconds(self.last)
+        assert moment is not None
+        return moment
+
+    def includes(self, date: str | None) -> bool:
+        """Whether a row with this date existed."""
+        return date is not None and date[:_DATE] <= self.last
+
+    def select(self, rows: Iterable[Row], name: str) -> list[Row]:
+        """Return the rows that existed, whose dates are in the attribute `name`."""
+        return [row for row in rows if self.includes(row.get(name))]
+
+    def judge(self, data: bytes, name: str) -> bool | None:
+        """Whether all rows of a slice existed; None if some did, and others did not."""
+        # Splitting is three times as fast as a regular expression.
+        dates = [part[:_DATE] for part in data.split(b' %b="' % name.encode())[1:]]
+        if not dates or len(dates) != data.count(b"<row "):
+            return None
+        last = self.last.encode()
+        if max(dates) <= last:
+            return True
+        return False if min(dates) > last else None
