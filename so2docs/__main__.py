@@ -16,6 +16,9 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         try:
             signals.end_at_once()
+            from so2docs.standard_streams import prepare_standard_streams
+
+            prepare_standard_streams()
             from so2docs.cli import run
 
             code = run(arguments)

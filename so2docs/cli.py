@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -173,13 +172,11 @@ def run(arguments: list[str] | None = None) -> int:
         end = abort.__cause__ or abort.__context__
         raise end if isinstance(end, KeyboardInterrupt) else KeyboardInterrupt() from abort
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):
+            error.show()
         return error.exit_code
     except BrokenPipeError:
-        # The reader has closed the pipe. Redirect standard output, so that flushing it at exit does
-        # not fail.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAILED
+        return EXIT_FAILED  # The reader has closed the pipe.
     except So2docsError as error:
         say(error)
         return EXIT_USAGE if isinstance(error, OptionError) else EXIT_FAILED

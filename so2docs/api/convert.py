@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -43,6 +42,7 @@ from so2docs.output.provenance import Provenance
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.pipeline.session import Session
 from so2docs.report import Report
+from so2docs.standard_streams import open_standard_output
 from so2docs.store.disk import disk_errors
 
 if TYPE_CHECKING:
@@ -233,7 +233,9 @@ def _has_report(report: Report, path: str | None) -> bool:
 
 def check_report(path: str | None, files: Iterable[str | None]) -> None:
     """Check before the conversion that the report replaces no input, output or other file."""
-    if path is not None and path != "-":
+    if path == "-":
+        open_standard_output()  # Fail now if it is closed.
+    elif path is not None:
         check_own(path, REPORT, [*filter(None, files)])
 
 
@@ -243,6 +245,6 @@ def write_report(path: str | None, report: object) -> None:
         return
     text = json.dumps(report, indent=2) + "\n"
     if path == "-":
-        sys.stdout.write(text)
+        open_standard_output().write(text.encode())
         return
     write_file(path, text.encode())

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,8 +20,9 @@ def say(message: object) -> None:
 
 
 def tell(text: object) -> None:
-    """Print a text, such as a summary, on stderr."""
-    click.echo(for_terminal(text), err=True)
+    """Print a text, such as a summary, on stderr; if that fails, the work goes on."""
+    with suppress(OSError):
+        click.echo(for_terminal(text), err=True)
 
 
 def shows_progress(quiet: bool = False) -> bool:

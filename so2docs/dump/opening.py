@@ -32,6 +32,7 @@ from so2docs.dump.layers import (
 from so2docs.dump.storage import changed_error, unreadable_dump
 from so2docs.errors import DumpError, without_secrets
 from so2docs.schema import POSTS, Table
+from so2docs.standard_streams import is_closed
 
 if TYPE_CHECKING:
     from so2docs.dump.archives import Archive, Entry
@@ -165,7 +166,7 @@ class SourceFile:
 
 
 def _standard_input(name: str) -> BinaryIO:
-    if sys.stdin is None:  # Standard input was closed before Python started.
+    if is_closed(sys.stdin):
         raise DumpError(name, "is closed", advice="pipe a dump into it")
     if sys.stdin.isatty():
         raise DumpError(name, "is a terminal", advice="pipe a dump into it, or name its file")

@@ -7,14 +7,12 @@ renamed to their final names, the index first, so that every output has an index
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from io import RawIOBase
 from typing import BinaryIO, Self
 
 from isal import isal_zlib
 
-from so2docs.errors import OutputError
 from so2docs.options.choices import Compression, split_compression
 from so2docs.output import index
 from so2docs.output.compression import SEGMENT_BYTES, compress, stream_header, stream_trailer
@@ -30,6 +28,7 @@ from so2docs.output.part_files import (
     write_part,
 )
 from so2docs.output.segments import Copy, Journal, Segment, copy_all, copy_by_reading
+from so2docs.standard_streams import open_standard_output
 from so2docs.store.disk import write_all
 
 
@@ -70,14 +69,14 @@ class Output:
         self._is_indexed = indexed and path != "-"
         self._file: RawIOBase | BinaryIO | None = None
         self._name = path if path == "-" else self.part
-        if path == "-" and sys.stdout is None:  # Standard output was closed before Python started.
-            raise OutputError("standard output is closed; name a file instead of -")
+        if path == "-":
+            open_standard_output()  # Fail now if it is closed.
 
     def _open(self) -> RawIOBase | BinaryIO:
         if self._file is None:
             is_new = not self.journal.count
             if self.path == "-":
-                self._file = sys.stdout.buffer
+                self._file = open_standard_output()
             elif is_new:
                 # Never open an existing file: the name may be a link to another file.
                 remove(self.part)

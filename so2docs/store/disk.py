@@ -44,7 +44,7 @@ def tells_full(text: str) -> bool:
 
 def explain_os_error(error: OSError) -> OutputError:
     """Convert an error of the system that nothing else converted; the message gives advice."""
-    name = error.filename or "standard output, or a temporary file"
+    name = error.filename or "a temporary file"
     advice = "free some space" if is_full(error) else "fix this"
     return OutputError(
         f"{name}: {error.strerror or error}; {advice}, then run the same command again"

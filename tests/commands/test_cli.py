@@ -174,6 +174,7 @@ def test_the_version_imports_no_command_and_no_options() -> None:
     allowed = (
         "_version __main__ cli commands commands.signals commands.terminal domain errors escape"
     )
+    allowed += " standard_streams"
     allowed += " options options.choices parse parse._core parse.core parse.keys parse.posts"
     allowed += " progress registry schema"
     assert {name.removeprefix("so2docs.") for name in imported} <= {*allowed.split()}

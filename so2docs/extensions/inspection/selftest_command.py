@@ -14,6 +14,7 @@ import click
 
 import so2docs
 from so2docs.commands.options import command
+from so2docs.commands.terminal import tell
 from so2docs.parse import core
 from so2docs.processes.processors import count_processors
 
@@ -55,7 +56,7 @@ def selftest() -> None:
         click.echo(str(check))
         failed += check.problem is not None
     if failed:
-        click.echo("\nPlease report this with the following:", err=True)
+        tell("\nPlease report this with the following:")
         for name, version in describe_installation().items():
-            click.echo(f"  {name}: {version}", err=True)
+            tell(f"  {name}: {version}")
         sys.exit(1)

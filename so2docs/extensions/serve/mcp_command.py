@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from so2docs.commands.options import command, quiet, table_option
 from so2docs.commands.terminal import shows_progress
-from so2docs.errors import require_packages
+from so2docs.errors import So2docsError, require_packages
+from so2docs.standard_streams import is_closed
 
 
 @command(
@@ -26,6 +29,10 @@ def mcp(*, paths: tuple[str, ...], site: str | None, quiet: bool) -> None:
     Markdown of limited length with source, licence and authors. Nothing is loaded from the network.
     """
     require_packages("mcp", "mcp", "snowballstemmer")
+    if is_closed(sys.stdin) or is_closed(sys.stdout):
+        raise So2docsError(
+            "standard input or output is closed; let a program for this protocol start the command"
+        )
     from so2docs.extensions.serve.agents import make_mcp_server
     from so2docs.extensions.serve.opening import open_stores
 

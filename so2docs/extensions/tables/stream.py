@@ -20,7 +20,7 @@ from so2docs.options.signatures import spell_out
 from so2docs.options.table import options_of
 from so2docs.progress import log
 from so2docs.schema import DUMP
-from so2docs.store.disk import disk_errors
+from so2docs.store.disk import disk_errors, write_all
 
 if TYPE_CHECKING:
     from so2docs.options.keywords import RowKeywords, TableKeywords
@@ -120,9 +120,9 @@ def write_stream(dump: str, file: BinaryIO, **keywords: Unpack[TableKeywords]) -
 
     if issubclass(encoder_class, LinesEncoder):
         encoder = encoder_class(stream.schema)
-        file.write(encoder.header)
+        write_all(file, encoder.header)
         for batch in stream:
-            file.write(encoder.lines(pa.Table.from_batches([batch])))
+            write_all(file, encoder.lines(pa.Table.from_batches([batch])))
         return
     with pa.ipc.new_stream(file, stream.schema) as writer:
         for batch in stream:

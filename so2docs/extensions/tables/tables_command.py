@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -17,6 +16,7 @@ from so2docs.commands.options import (
 from so2docs.commands.terminal import shows_progress, tell
 from so2docs.extensions.each_site_command import show_each_site
 from so2docs.options.products import TableOptions
+from so2docs.standard_streams import open_standard_output
 
 
 @command(
@@ -67,7 +67,8 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
     if paths[1] == "-":
         from so2docs.extensions.tables.stream import write_stream
 
-        write_stream(paths[0], sys.stdout.buffer, **keywords, progress=shows_progress(quiet))
+        file = open_standard_output()
+        write_stream(paths[0], file, **keywords, progress=shows_progress(quiet))
         return 0
     report = write_tables(*paths, **keywords, progress=shows_progress(quiet))
     if not quiet:
