@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import PurePath
 from typing import BinaryIO, NamedTuple, NoReturn
@@ -31,11 +31,13 @@ _MOST_FILES = 100_000
 _MOST_NESTED = 4
 _MOST_CODERS = 32
 """Maximum number of methods of a block, and of their streams: the limit of 7-Zip."""
+_MOST_PROPERTIES = 100
+"""Maximum number of properties in a list. 7-Zip knows 20, and repeats only padding."""
 
 _END, _HEADER, _ARCHIVE_PROPERTIES, _MAIN_STREAMS, _FILES = 0, 1, 2, 4, 5
 _PACK_INFO, _UNPACK_INFO, _SUBSTREAMS_INFO, _SIZE, _CRC, _FOLDER = range(6, 12)
 _UNPACK_SIZES, _STREAM_COUNTS, _EMPTY_STREAMS, _EMPTY_FILES = range(12, 16)
-_NAMES, _ENCODED_HEADER = 17, 23
+_NAMES, _ENCODED_HEADER, _PADDING = 17, 23, 25
 
 
 class Coder(NamedTuple):
@@ -103,6 +105,21 @@ class _Cursor:
             problem = f"is {KIND} with {number:,} files, blocks or methods, more than {most:,}"
             raise ArchiveError(self.name, problem, advice="unpack it first")
         return number
+
+    def properties(self) -> Iterator[int]:
+        """Read the kinds of properties up to the end of a list; the caller reads their content.
+
+        Each may occur once, so that the work is linear in the size of the header.
+        """
+        kinds = set[int]()
+        for _ in range(_MOST_PROPERTIES):
+            if (kind := self.number()) == _END:
+                return
+            if kind in kinds and kind != _PADDING:
+                self.fail(f"its list of members has property {kind} twice")
+            kinds.add(kind)
+            yield kind
+        self.fail(f"a list in it has more than {_MOST_PROPERTIES} properties")
 
     def bits(self, size: int) -> list[bool]:
         """Read a bit for each of several things."""
@@ -210,9 +227,9 @@ def _read_members(cursor: _Cursor, file_size: int) -> tuple[list[Folder], list[E
     folders: list[Folder] = []
     members: list[Entry] = []
     entries: list[Entry] = []
-    while (kind := cursor.number()) != _END:
+    for kind in cursor.properties():
         if kind == _ARCHIVE_PROPERTIES:
-            while cursor.number() != _END:
+            for _ in cursor.properties():
                 cursor.take(cursor.number())
         elif kind == _MAIN_STREAMS:
             folders, members = _read_streams(cursor, file_size)
@@ -228,7 +245,7 @@ def _read_streams(cursor: _Cursor, file_size: int) -> tuple[list[Folder], list[E
     start, packed = _START.size, list[int]()
     folders: list[Folder] = []
     members: list[Entry] | None = None
-    while (kind := cursor.number()) != _END:
+    for kind in cursor.properties():
         if kind == _PACK_INFO:
             start += cursor.number()
             packed = _read_packed_sizes(cursor)
@@ -248,7 +265,7 @@ def _read_streams(cursor: _Cursor, file_size: int) -> tuple[list[Folder], list[E
 def _read_packed_sizes(cursor: _Cursor) -> list[int]:
     size = cursor.count()
     packed: list[int] = []
-    while (kind := cursor.number()) != _END:
+    for kind in cursor.properties():
         if kind == _SIZE:
             packed = [cursor.number() for _ in range(size)]
         elif kind == _CRC:
@@ -276,7 +293,7 @@ def _read_folders(cursor: _Cursor, start: int, packed: list[int]) -> list[Folder
         folders.append(Folder(*in_order, streams, start, packed[at]))
         start += sum(packed[at : at + streams])
         at += streams
-    while (kind := cursor.number()) != _END:
+    for kind in cursor.properties():
         if kind != _CRC:
             cursor.fail(f"its list of blocks has no property {kind}")
         crcs = cursor.crcs(size)
@@ -308,6 +325,8 @@ def _read_coders(cursor: _Cursor) -> tuple[list[Coder], list[int], int]:
         order = [number for number in range(len(coders)) if number != last] + [last]
     if others or {*order} != {*range(len(coders))}:
         cursor.fail("the methods of a block are not in a row")
+    if streams < 1:
+        cursor.fail("a block has no compressed bytes")
     return coders, order, streams
 
 
@@ -344,7 +363,7 @@ def _read_files(cursor: _Cursor, members: list[Entry]) -> list[Entry]:
     """Read the names of the files, and match the files that have bytes with the blocks."""
     size = cursor.count()
     properties: dict[int, _Cursor] = {}
-    while (kind := cursor.number()) != _END:
+    for kind in cursor.properties():
         properties[kind] = _Cursor(cursor.name, cursor.take(cursor.number()))
     empty, files = [False] * size, [False] * size
     if stored := properties.get(_EMPTY_STREAMS):
