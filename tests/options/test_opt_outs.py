@@ -7,6 +7,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,7 @@ def contents(folder: Path) -> Iterator[tuple[str, str]]:
         if data.startswith(b"PAR1"):
             data += repr(pq.read_table(path).to_pylist()).encode()
         elif data.startswith(b"SQLite format 3\0"):
-            with sqlite3.connect(path) as database:
+            with closing(sqlite3.connect(path)) as database:
                 data += "\n".join(database.iterdump()).encode()
         elif data.startswith(b"\x1f\x8b"):
             data = gzip.decompress(data)

@@ -193,8 +193,6 @@ class Store:
         except queue.Empty:
             connection = connect_to_site(self.about, self.site)
             connection.row_factory = sqlite3.Row
-            # Do not map files into memory: truncating one would kill the server.
-            connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
         deadline = _DEADLINE.get() or time.thread_time() + _SECONDS
         connection.set_progress_handler(
             lambda: self._is_closed or time.thread_time() > deadline, _STEPS
@@ -202,6 +200,8 @@ class Store:
         try:
             if time.thread_time() > deadline:
                 raise sqlite3.OperationalError("interrupted")
+            # Do not map files into memory: truncating one would kill the server.
+            connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
             yield connection
         finally:
             self._free.put(connection)
@@ -390,7 +390,11 @@ class Store:
             low, high = self._bounds
             words, most, is_cut = _WITH_WORDS, _RANKED, self._count(match) > _RANKED
             values = values | {"match": match, "low": low, "high": high, "most": most}
-        sql = f"{words}{posts} ORDER BY Key {direction}, Id DESC LIMIT {most}"
+        # After a unique key, recent versions of SQLite drop a further term, and then choose an
+        # index that does not cover the query.
+        is_unique = key.endswith(".Id")
+        order = f"Key {direction}" if is_unique else f"Key {direction}, Id DESC"
+        sql = f"{words}{posts} ORDER BY {order} LIMIT {most}"
         rows = self._rows(sql, **values)
         if sort == "relevance":
             best: dict[int, Row] = {}

@@ -150,6 +150,15 @@ def connect_to_site(about: About, site: SiteAbout) -> sqlite3.Connection:
     texts also have a `Row`, by which the search index finds them.
     """
     connection = connect(about.path)
+    try:
+        _create_views(connection, about, site)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _create_views(connection: sqlite3.Connection, about: About, site: SiteAbout) -> None:
     tables = [
         name
         for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
@@ -167,7 +176,6 @@ def connect_to_site(about: About, site: SiteAbout) -> sqlite3.Connection:
             connection.execute(
                 f"CREATE TEMP VIEW {table} AS SELECT *{more} FROM main.{table}{where}"
             )
-    return connection
 
 
 def datasette_files(database: str, about: About) -> dict[str, bytes]:

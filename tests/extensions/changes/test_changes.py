@@ -235,6 +235,7 @@ def test_loading_the_bulk_actions_gives_the_state_of_a_full_load(
             assert action == "index"
             loaded.execute("replace into q values (?, ?)", [target["_id"], next(lines)])
     state = {int(n): json.loads(d) for n, d in loaded.execute("select id, document from q")}
+    loaded.close()
     assert state == documents(new)
 
 

@@ -22,6 +22,7 @@ import so2docs
 from so2docs.extensions.serve.app import bind
 from so2docs.extensions.serve.opening import open_stores
 from so2docs.extensions.serve.query import make_matcher, parse, snippet
+from so2docs.extensions.serve.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -403,16 +404,21 @@ def test_a_folder_of_outputs_and_databases(tmp_path: Path) -> None:
         open_stores([str(tmp_path / "empty")])
 
 
+def close_all(stores: dict[str, Store]) -> None:
+    for store in stores.values():
+        store.close()
+
+
 def test_the_database_of_an_output_is_made_once(tmp_path: Path) -> None:
     output = tmp_path / "posts.jsonl.gz"
     so2docs.convert(SAMPLES / "posts.xml", output)
     with heard() as messages:
         for _ in range(2):
-            open_stores([str(output)])
+            close_all(open_stores([str(output)]))
     assert len(messages) == 1
     so2docs.convert(SAMPLES / "grouped.xml", output, force=True)
     with heard() as messages:
-        open_stores([str(output)])
+        close_all(open_stores([str(output)]))
     with asked(output) as client:
         assert "rebuilding it" in messages[0]
         expected = [document["Id"] for document in so2docs.read(output)]

@@ -332,22 +332,24 @@ def test_common_queries_use_an_index(tmp_path: Path) -> None:
 @pytest.mark.parametrize("site_field", [None, "Site"])
 def test_sqlite_utils_knows_the_database(site_field: str | None, tmp_path: Path) -> None:
     so2docs.to_sqlite(SITE, tmp_path / "q.db", site_field=site_field)
-    database = sqlite_utils.Database(tmp_path / "q.db")
-    texts = database.table("texts")
-    assert texts.detect_fts() == "texts_fts"
-    assert [row["Id"] for row in texts.search("kettle")][:1] == [1]
-    site = [site_field] if site_field else []
-    for name in ("questions", "answers"):
-        table = database.table(name)
-        assert table.pks == [*site, "Id"]
-        assert all(
-            index.name == f"idx_{name}_{'_'.join(index.columns)}"
-            for index in table.indexes
-            if index.origin == "c"
-        )
-    references = {(*key.columns, key.other_table) for key in database.table("answers").foreign_keys}
-    assert (*site, "ParentId", "questions") in references
-    assert {view.name for view in database.views} == {"posts", "accepted"}
+    with closing(sqlite_utils.Database(tmp_path / "q.db")) as database:
+        texts = database.table("texts")
+        assert texts.detect_fts() == "texts_fts"
+        assert [row["Id"] for row in texts.search("kettle")][:1] == [1]
+        site = [site_field] if site_field else []
+        for name in ("questions", "answers"):
+            table = database.table(name)
+            assert table.pks == [*site, "Id"]
+            assert all(
+                index.name == f"idx_{name}_{'_'.join(index.columns)}"
+                for index in table.indexes
+                if index.origin == "c"
+            )
+        references = {
+            (*key.columns, key.other_table) for key in database.table("answers").foreign_keys
+        }
+        assert (*site, "ParentId", "questions") in references
+        assert {view.name for view in database.views} == {"posts", "accepted"}
 
 
 def test_other_imports_of_sqlite_utils_are_complete(tmp_path: Path) -> None:
