@@ -191,8 +191,7 @@ class Store:
         try:
             connection = self._free.get_nowait()
         except queue.Empty:
-            connection = connect_to_site(self.about, self.site)
-            connection.row_factory = sqlite3.Row
+            connection = self._connect()
         deadline = _DEADLINE.get() or time.thread_time() + _SECONDS
         connection.set_progress_handler(
             lambda: self._is_closed or time.thread_time() > deadline, _STEPS
@@ -200,13 +199,22 @@ class Store:
         try:
             if time.thread_time() > deadline:
                 raise sqlite3.OperationalError("interrupted")
-            # Do not map files into memory: truncating one would kill the server.
-            connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
             yield connection
         finally:
             self._free.put(connection)
             if self._is_closed:
                 self.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = connect_to_site(self.about, self.site)
+        connection.row_factory = sqlite3.Row
+        try:
+            # Do not map files into memory: truncating one would kill the server.
+            connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
 
     def close(self) -> None:
         """Interrupt all queries and close the database."""
