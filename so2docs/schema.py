@@ -320,8 +320,8 @@ keys of history rows after it. The rank of both is the type of the event."""
 RESTORING = CONTENT | {10, 11, 12, 13, 16}
 """Types of events before a date from which a post is restored: texts, closings, deletions."""
 
-REVEALING = CONTENT | {36}
-"""Types of events after a date that show that a post was different, or not yet on the site."""
+REVEALING = CONTENT | {13, 36}
+"""Types of events after a date that show that a post was different, deleted, or not yet here."""
 
 CLOSE_REASONS = {
     1: "Exact duplicate",

@@ -59,6 +59,9 @@ FROM_DUMP, FROM_HISTORY = "dump", "history"
 _ACCEPTED, _UP, _DOWN, _FAVORITE = 1, 2, 3, 5
 _CLOSED, _REOPENED, _DELETED, _UNDELETED, _WIKI, _MIGRATED_HERE = 10, 11, 12, 13, 16, 36
 _EDITS = CONTENT - {1, 2, 3}
+_SYSTEM = -1
+"""Id of the system account."""
+
 _TEXTS = (("Title", TITLES), ("Tags", TAGS), ("Body", BODIES))
 _ORDER = tuple(POSTS.attributes)
 _REJECTED = {QUESTION: REJECTED_QUESTION, ANSWER: REJECTED_ANSWER}
@@ -228,9 +231,7 @@ class Restoration:
             else:
                 unknown.append(post)
         if any(post.kind == QUESTION for post in unknown):
-            self._add_strays(unknown, restored)
-            return [post for post in group.posts if post not in unknown and post not in restored]
-        self._add_strays(unknown, [])
+            return self._leave_out(group.posts, unknown, restored)
         answers = {
             post.post_id: post.row
             for post in restored
@@ -240,17 +241,24 @@ class Restoration:
         for post in questions:
             self._complete_question(post.row, answers, group.events)
             self._finish(post)
-        if any(post.kind == QUESTION for post in questions):
-            for post in restored:
-                if post.kind == ANSWER:
-                    self._restore_activity(post.row)
-                    self._finish(post)
-        return [post for post in group.posts if post not in unknown]
+        if all(post.kind != QUESTION for post in questions):
+            return group.posts  # The merge counts the answers as it does without a date.
+        for post in restored:
+            if post.kind == ANSWER:
+                self._restore_activity(post.row)
+                self._finish(post)
+        return self._leave_out(group.posts, unknown, [])
 
     def _existed(self, events: _Events) -> bool:
-        """Whether a post was on the site: not deleted, and not yet to be migrated here."""
+        """Whether a post was on the site: not deleted, and not yet to be migrated here.
+
+        A post of the dump was undeleted, so a deletion without an undeletion after the date is one
+        whose undeletion the history lacks.
+        """
         if _MIGRATED_HERE in events.later:
             return False
+        if _UNDELETED not in events.later:
+            return True
         deletions = events.parse((_DELETED, _UNDELETED))
         return not deletions or deletions[-1]["PostHistoryTypeId"] == _UNDELETED
 
@@ -291,8 +299,7 @@ class Restoration:
                 row[BODY_FROM.key], post.date = FROM_HISTORY, of_text[-1]["CreationDate"]
         for name in ("LastEditDate", "LastEditorUserId", "LastEditorDisplayName"):
             row.pop(name, None)
-        edits = [revision for revision in revisions if revision["PostHistoryTypeId"] in _EDITS]
-        if edits:
+        if edits := _list_edits(revisions):
             names = {"UserId": "LastEditorUserId", "UserDisplayName": "LastEditorDisplayName"}
             row["LastEditDate"] = edits[-1]["CreationDate"]
             row |= {names[name]: edits[-1][name] for name in names if name in edits[-1]}
@@ -378,12 +385,31 @@ class Restoration:
         post.kind, post.rank, post.json = _REJECTED[post.kind], 0, b""
         self._counts.filtered += 1
 
-    def _add_strays(self, posts: list[_Post], of_question: list[_Post]) -> None:
-        unknown, of_unknown = UNKNOWN_ON_DATE
-        reasons = [(post, unknown) for post in posts]
-        for post, reason in (*reasons, *((post, of_unknown) for post in of_question)):
-            self._counts.strays[reason] += 1
-            self.strays.append(stray_line(reason, orjson.loads(post.json)))
+    def _leave_out(
+        self, posts: list[_Post], unknown: list[_Post], answers: list[_Post]
+    ) -> list[_Post]:
+        """Make strays of posts with unknown texts, and of answers to them; return other posts."""
+        for strays, reason in zip((unknown, answers), UNKNOWN_ON_DATE, strict=True):
+            for post in strays:
+                self._counts.strays[reason] += 1
+                self.strays.append(stray_line(reason, orjson.loads(post.json)))
+        return [post for post in posts if post not in unknown and post not in answers]
+
+
+def _list_edits(revisions: list[Row]) -> list[Row]:
+    """Return the revisions after the first ones that count as edits of a post.
+
+    The system account removes tags such as `featured` after their time; this is no edit.
+    """
+    edits, tagged = list[Row](), set[str]()
+    for row in revisions:
+        former = tagged
+        if row["PostHistoryTypeId"] in TAGS:
+            tagged = {*tags(row.get("Text", ""))}
+        is_removal = row.get("UserId") == _SYSTEM and row["PostHistoryTypeId"] in TAGS
+        if row["PostHistoryTypeId"] in _EDITS and not (is_removal and tagged < former):
+            edits.append(row)
+    return edits
 
 
 def find_titles(blocks: Iterable[Block], question_ids: Collection[int]) -> dict[int, str]:

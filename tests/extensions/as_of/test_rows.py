@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from support.dumps import question, row, write_dump
+from support.dumps import answer, question, row, write_dump
 from support.site_over_time import Site
 
 import so2docs
@@ -137,3 +137,58 @@ def test_the_same_tables_for_any_number_of_jobs(tmp_path: Path) -> None:
     assert files[0] == files[1]
     rows = pq.read_table(tmp_path / "1" / "Posts.parquet").to_pylist()
     assert [row["Id"] for row in rows] == [*range(1, 60)]
+
+
+LATER = "2020-01-01T00:00:00.000"
+
+
+def test_a_deletion_without_its_undeletion_hides_no_post(core: Core, tmp_path: Path) -> None:
+    posts = [question(id_, Body="b", CreationDate=BEFORE) for id_ in range(1, 5)]
+    deletions = {
+        1: [(12, "2016-01-10")],
+        2: [(12, "2016-01-10"), (13, "2020-01-01")],
+        3: [(12, "2016-01-10"), (13, "2016-01-20"), (12, "2020-01-01"), (13, "2021-01-01")],
+        4: [(12, "2016-01-10"), (13, "2016-01-20"), (12, "2016-02-01"), (13, "2020-01-01")],
+    }
+    events = [
+        event(number, post_id, kind, f"{day}T00:00:00.000")
+        for post_id, of_post in deletions.items()
+        for number, (kind, day) in enumerate(of_post, 10 * post_id)
+    ]
+    dump = write_site(tmp_path / "dump", posts, events)
+    assert [*restore(dump, as_of=DAY, core=core)] == [1, 3]
+    assert [*restore(dump, as_of="2022", core=core)] == [1, 2, 3, 4]
+
+
+def test_an_answer_is_left_out_with_its_question(core: Core, tmp_path: Path) -> None:
+    """An answer is a stray for its unknown text only where its question is a document."""
+    edited = {"CreationDate": BEFORE, "LastEditDate": LATER, "Body": "b"}
+    dates = {1: BEFORE, 3: LATER, 5: BEFORE, 7: BEFORE}
+    posts = [question(id_, Body="b", CreationDate=date) for id_, date in dates.items()]
+    posts += [answer(id_ + 1, id_, **edited) for id_ in (*dates, 99)]
+    events = [event(1, 5, 12, BEFORE), event(2, 5, 13, LATER)]
+    dump = write_site(tmp_path / "dump", posts, events)
+    report = so2docs.convert(dump, tmp_path / "o.jsonl", as_of=DAY, core=core, drop_posts=[7])
+    assert (report.questions, report.answers, report.filtered) == (1, 0, 6)
+    assert report.strays == {"revision_missing": 1, "question_not_in_dump": 1}
+
+
+def test_the_end_of_a_tag_is_no_edit(core: Core, tmp_path: Path) -> None:
+    """The system account removes tags such as `featured`, and the sites show no edit."""
+    dated = {"CreationDate": BEFORE, "LastEditDate": LATER, "Title": "t", "Body": "b", "Tags": "a"}
+    posts = [question(id_, **dated) for id_ in (1, 2, 3)]
+    edits = {1: (-1, "<a>"), 2: (7, "<a>"), 3: (-1, "<a><featured><c>")}
+    events = []
+    for id_, (editor, tags) in edits.items():
+        first = 10 * id_
+        events += [
+            event(first, id_, 3, BEFORE, Text="<a><featured>", UserId=5),
+            event(first + 1, id_, 2, BEFORE, Text="b", UserId=5),
+            event(first + 2, id_, 1, BEFORE, Text="t", UserId=5),
+            event(first + 3, id_, 6, "2016-02-01T00:00:00.000", Text=tags, UserId=editor),
+            event(first + 4, id_, 5, LATER, Text="later", UserId=5),
+        ]
+    restored = restore(write_site(tmp_path / "dump", posts, events), as_of=DAY, core=core)
+    assert restored[1]["Tags"] == restored[2]["Tags"] == ["a"]
+    assert [post.get("LastEditorUserId") for post in restored.values()] == [None, 7, -1]
+    assert ["LastEditDate" in post for post in restored.values()] == [False, True, True]
