@@ -10,6 +10,7 @@ from so2docs.dump.source import Source
 from so2docs.errors import (
     OptionError,
     flag,
+    join_advice,
     require_packages,
 )
 from so2docs.options.request import (
@@ -103,8 +104,12 @@ def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) 
         for name in sorted({*for_state} - {*source.select_present(for_state)}):
             raise OptionError(
                 f"{flag('as_of')} needs {TABLES[name].file}, which is neither in the dump nor next "
-                f"to it; name its file with {flag('tables', {TABLES[name].file_option: 'FILE'})}, "
-                f"or add {flag('if_present', True)}: then {_WITHOUT[name]}"
+                "to it; "
+                + join_advice(
+                    otherwise="put it next to the dump",
+                    tables=f"name it with {flag('tables', {TABLES[name].file_option: 'FILE'})}",
+                    if_present=f"add {flag('if_present', True)}: then {_WITHOUT[name]}",
+                )
             )
     if options.filters.as_of is not None:
         read = {TABLES[name].file for name in (*options.nest, *for_state)}

@@ -334,21 +334,21 @@ def point_in_time(name: str, value: str | date | None) -> str | None:
     """Convert a year, month, day or time to a day or a time (UTC) in the format of the dump."""
     if value is None:
         return None
-    if isinstance(value, datetime):
-        if value.tzinfo is not None:
-            value = value.astimezone(UTC)
-        return value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.isoformat(timespec="milliseconds")
     text = str(value).strip().replace(" ", "T").removesuffix("Z")
     if re.fullmatch(r"\d{4}(-\d\d)?", text):
         text += "-01-01" if len(text) == len("2020") else "-01"
     try:
+        if isinstance(value, datetime):
+            return point_in_time(name, value.astimezone(UTC).replace(tzinfo=None))
         if not is_typed_date(text):
             raise ValueError
         datetime.fromisoformat(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise OptionError(
-            f"{flag(name)} is {str(value)!r}; it must be a date in UTC such as 2020, 2020-01-31 or "
-            "2020-01-31T12:00:00"
+            f"{flag(name)} is {str(value)!r}; it must be a date in UTC, without an offset, such as "
+            "2020, 2020-01-31 or 2020-01-31T12:00:00"
         ) from None
     return text
 

@@ -102,7 +102,7 @@ class RowOptions(PartFilters):
     )
     as_of: str | None = like(
         "as_of",
-        "Restore the site as it was at the end of DATE (UTC).",
+        "Restore the site as of a time or a day's end (UTC).",
         more="Questions and answers are restored from `PostHistory.xml` and `Votes.xml`; other "
         "types of posts are left out. Other tables have the rows that existed. Columns whose "
         "former values are unknown, such as `Reputation`, are null.",
@@ -214,7 +214,7 @@ class DatabaseOptions:
         remember=sorted,
     )
     as_of: str | None = like(
-        "as_of", "Restore the site of a dump as it was at the end of DATE (UTC)."
+        "as_of", "Restore the site of a dump as of a time or a day's end (UTC)."
     )
     drop_users: IdList | None = like(
         "drop_users", "Leave out all that these users wrote, when reading a dump."

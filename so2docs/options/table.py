@@ -220,12 +220,13 @@ class Filters(PartFilters):
         is_rare=True,
     )
     as_of: str | None = _filter(
-        "Restore the site as it was at the end of DATE (UTC).",
+        "Restore the site as of a time or a day's end (UTC).",
         accepts=str | date | None,
         parse=end_of_period,
         metavar="DATE",
-        more="Everything created later is left out. The value is a year, a month, a day, a time "
-        "such as `2016-12-10T12:00:00`, a `date` or a `datetime`. Texts come from the history and "
+        more="Rows created later are left out. The value is a year, a month, a day, a time such as "
+        "`2016-12-10T12:00:00`, a `date` or a `datetime`; a time means that moment, which is "
+        "included. Texts come from the history and "
         "scores from the votes, so the dump must contain `PostHistory.xml` and `Votes.xml`. Other "
         "filters apply to the state of the date.",
     )

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -345,7 +346,15 @@ def test_bodies(body: Any, expected: str, tmp_path: Path) -> None:
         ({"tags": ["a b"]}, "'a b'; it must be a tag such as"),
         ({"tags": "<a>"}, "'<a>'; .* a tag"),
         ({"tags": "[a]*"}, r"'\[a\]\*'; .* a tag"),
-        ({"since": "yesterday"}, "since is 'yesterday'; .* a date in UTC such as 2020"),
+        (
+            {"since": "yesterday"},
+            "since is 'yesterday'; .* a date in UTC, .*such as 2020",
+        ),
+        ({"until": "2020-01-31T12:00+01:00"}, "a date in UTC, without an offset"),
+        (
+            {"since": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1)))},
+            "since is '0001-01-01 00:00:00.01:00'; it must be a date in UTC",
+        ),
         ({"since": "2020-02-31"}, "since is '2020-02-31'; .* a date"),
         ({"since": "2020-01-01", "until": "2020-01-01"}, "since=.* must be before until="),
         ({"sample": "0%"}, "sample is '0%'; .* above 0% and at most 100%"),

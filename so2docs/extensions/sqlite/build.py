@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, Unpack, cast
 import orjson
 
 from so2docs.domain import SCORE_BINS
-from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
+from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable, taking_options
 from so2docs.extensions.sqlite.about import datasette_files, read_about
 from so2docs.extensions.sqlite.ascending import AscendingRows
 from so2docs.extensions.sqlite.layout import (
@@ -266,6 +266,7 @@ def to_sqlite(
     return product.build(force=options.force, update=options.update)
 
 
+@taking_options(options_of(DatabaseOptions))
 def find_database(
     source: Any, database: PathLike | None = None, **keywords: Unpack[DatabaseKeywords]
 ) -> DatabaseFile:

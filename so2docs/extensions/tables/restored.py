@@ -13,8 +13,10 @@ from typing import Any
 
 from so2docs.api.documents import documents
 from so2docs.counts import ChunkTally
+from so2docs.errors import taking_options
 from so2docs.extensions.tables.columns import SLICE_BYTES, BatchVisitor, TableColumns
 from so2docs.options.products import TableOptions
+from so2docs.options.table import options_of
 from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader
 from so2docs.schema import ANSWERS, POSTS
 
@@ -90,8 +92,10 @@ def restore_posts(source: str, options: TableOptions, folder: str) -> RestoredPo
     for name in ("drop_users", "drop_posts"):
         listed = getattr(options, name)
         kwargs[name] = None if listed is None else sorted(listed.ids)
+    with taking_options(options_of(TableOptions)):
+        restored = documents(source, work_dir=folder, **kwargs)
     with (
-        documents(source, work_dir=folder, **kwargs) as questions,
+        restored as questions,
         pa.OSFile(path, "wb") as file,
         pa.ipc.new_file(file, columns.schema) as stream,
     ):

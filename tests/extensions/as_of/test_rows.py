@@ -192,3 +192,17 @@ def test_the_end_of_a_tag_is_no_edit(core: Core, tmp_path: Path) -> None:
     assert restored[1]["Tags"] == restored[2]["Tags"] == ["a"]
     assert [post.get("LastEditorUserId") for post in restored.values()] == [None, 7, -1]
     assert ["LastEditDate" in post for post in restored.values()] == [False, True, True]
+
+
+def test_advice_names_only_options_of_the_command(tmp_path: Path) -> None:
+    dump = write_site(tmp_path / "dump", [question(1)])
+    (dump / "PostHistory.xml").unlink()
+    needs = r"as_of needs PostHistory\.xml, which is neither in the dump nor next to it; put it"
+    with pytest.raises(so2docs.OptionError, match=f"{needs} .*tables={{'history': FILE}}.* if_pr"):
+        so2docs.convert(dump, tmp_path / "o.jsonl", as_of=DAY)
+    with pytest.raises(so2docs.OptionError, match=f"{needs} next to the dump$"):
+        so2docs.tables(dump, tmp_path / "flat", as_of=DAY)
+    with pytest.raises(so2docs.OptionError, match=f"{needs} next to the dump$"):
+        so2docs.to_sqlite(dump, tmp_path / "o.db", as_of=DAY)
+    with pytest.raises(so2docs.DumpError, match=r"holds Posts\.xml.*; leave the comments out$"):
+        so2docs.to_sqlite(dump, tmp_path / "o.db", nest="comments")
