@@ -175,14 +175,14 @@ def release_of(last_date: str, *, has_license_file: bool) -> str:
 
     Returns:
         For a quarterly release, the last day that it covers; for an earlier release, the month of
-        the last row; empty if unknown.
+        the last row; empty if unknown, or not of this century.
 
     Examples:
         >>> release_of("2026-05-30T10:00:00.000", has_license_file=True)
         '2026-06-30'
     """
-    release = last_date[:7]
-    if last_date >= _QUARTERS_SINCE:
+    release = last_date[:7] if last_date.startswith("20") else ""
+    if release and last_date >= _QUARTERS_SINCE:
         quarter = (int(last_date[5:7]) - 1) // 3
         release = f"{last_date[:4]}-{('03-31', '06-30', '09-30', '12-31')[quarter]}"
     return max(release, _FIRST_WITH_LICENSE_FILE) if has_license_file else release

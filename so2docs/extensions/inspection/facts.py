@@ -8,6 +8,7 @@ from itertools import chain
 
 from so2docs.counts import LEAST, MOST, Counts, added_by
 from so2docs.domain import FIRST_FABRICATED_ID
+from so2docs.parse.posts import milliseconds
 from so2docs.parse.rows import Malformed, Row
 from so2docs.scan.chunk import Visitor
 
@@ -30,6 +31,7 @@ class RowFacts(Counts):
         rows: Number of rows.
         first_date: Earliest date of any row not made up by the publisher.
         last_date: Latest date of any such row.
+        misfit_dates: Number of values that are not dates, but belong to an attribute for dates.
         descents: Number of rows whose `Id` is not greater than that of the previous row.
         first_descent: `Id` of the first such row.
         made_up: Number of rows made up by the publisher, judging by their ids.
@@ -43,6 +45,7 @@ class RowFacts(Counts):
     rows: int = 0
     first_date: str = field(default="", metadata=LEAST)
     last_date: str = field(default="", metadata=MOST)
+    misfit_dates: int = 0
     descents: int = 0
     first_descent: int | None = field(default=None, metadata=added_by(_keep_first))
     made_up: int = 0
@@ -70,7 +73,9 @@ class RowFacts(Counts):
                 self.first_id = row_id if self.first_id is None else self.first_id
                 self.last_id = row_id
                 self.made_up += is_made_up
-            dates = () if is_made_up else [row[name] for name in _DATES if name in row]
+            values = () if is_made_up else [row[name] for name in _DATES if name in row]
+            dates = [value for value in values if milliseconds(value) is not None]
+            self.misfit_dates += len(values) - len(dates)
             if dates:
                 self.first_date = min(self.first_date or dates[0], *dates)
                 self.last_date = max(self.last_date, *dates)

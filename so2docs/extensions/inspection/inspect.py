@@ -270,6 +270,8 @@ def _remarks(path: str, tables: dict[str, InspectedTable], last_date: str) -> It
             yield table.problem
         if table.malformed:
             yield f"{table.file}: {plural(table.malformed, 'row')} of malformed XML"
+        if table.misfit_dates:
+            yield f"{table.file}: {plural(table.misfit_dates, 'value')} in place of a date"
     dates_in_path = _NAMED_DATE.findall(path)
     if dates_in_path and last_date:
         year, month = map(int, dates_in_path[-1])

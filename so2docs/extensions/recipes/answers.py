@@ -258,9 +258,9 @@ def _days_between(one: Document, other: Document) -> float:
     """Return the time between two posts in days; infinite if a date is unknown."""
     try:
         dates = [datetime.fromisoformat(str(post.get("CreationDate"))) for post in (one, other)]
-    except ValueError:
+        return abs(dates[0] - dates[1]) / timedelta(days=1)
+    except (TypeError, ValueError):  # Not a date, or only one has a time zone.
         return math.inf
-    return abs(dates[0] - dates[1]) / timedelta(days=1)
 
 
 def draw_pairs(

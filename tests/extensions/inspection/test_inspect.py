@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.command import run
+from support.dumps import question, write_dump
 from support.packed import BZIP2, seven_zip, zipped
 from support.places import SAMPLES
 
@@ -89,6 +90,31 @@ def test_the_release_follows_from_dates_and_members(
     (file,) = inspection.files
     assert file.license == ("CC BY-SA: *see* <b>there</b>" if members else None)
     assert {*members} <= {*file.members}
+
+
+@pytest.mark.parametrize(
+    "date", ["x", "3", "", "2025-13-01T00:00:00.000", "2025-00-00T00:00:00.000", "2025-02-30",
+             "99999-01-01T00:00:00.000", "2025-02-30T00:00:00.000", "\u0663025-01-01T00:00:00.000"]
+)  # fmt: skip
+def test_values_that_are_no_dates_do_not_count_as_dates(date: str, tmp_path: Path) -> None:
+    folder = tmp_path / "2024-07"
+    folder.mkdir()
+    good = question(1, CreationDate="2024-05-01T00:00:00.000")
+    write_dump(folder / "Posts.xml", good, question(2, CreationDate=date))
+    inspection = so2docs.inspect(folder / "Posts.xml")
+    assert inspection.tables["Posts.xml"].first_date == "2024-05-01T00:00:00.000"
+    assert (inspection.last_date[:10], inspection.release) == ("2024-05-01", "2024-06-30")
+    assert inspection.remarks == ["Posts.xml: 1 value in place of a date"]
+    write_dump(folder / "Posts.xml", question(2, CreationDate=date))
+    inspection = so2docs.inspect(folder / "Posts.xml")
+    assert (inspection.last_date, inspection.release) == ("", "")
+    assert "rows until no date\n" in str(inspection)
+
+
+def test_no_release_is_of_another_century(tmp_path: Path) -> None:
+    write_dump(tmp_path / "Posts.xml", question(1, CreationDate="9999-12-31T00:00:00.000"))
+    inspection = so2docs.inspect(tmp_path / "Posts.xml")
+    assert (inspection.last_date[:10], inspection.release) == ("9999-12-31", "")
 
 
 def test_reads_the_license_next_to_unpacked_tables(tmp_path: Path) -> None:
