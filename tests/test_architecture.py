@@ -93,7 +93,6 @@ ONLY_USERS = {
         "extensions.tables.columns",
         "extensions.tables.part",
         "extensions.tables.restored",
-        "extensions.tables.script",
         "extensions.tables.stream",
         "extensions.tables.writing",
         "extensions.parquet.arrow",

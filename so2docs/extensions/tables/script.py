@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from so2docs.extensions.tables.sql import DIALECTS, definitions
 from so2docs.options.choices import SqlSystem
 from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import explain_errors, finish_file, part_path
-from so2docs.schema import OTHER, Table
+from so2docs.schema import Table
 
 _ROWS = "-- Rows of "
 _STATEMENT_BYTES = 256 * 1024
 """Characters in an INSERT statement, unless a row is longer; servers accept at least 16 MiB."""
 
-_BLOCK_BYTES = 16 * 1024 * 1024
-"""Bytes of CSV that are parsed at a time; no row is longer."""
+_FIELD = re.compile(r'("(?:[^"]++|"")*+"|[^",]*+),')
+"""Matches a field of a row and the comma after it."""
 
 _ESCAPED = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r", "\x1a": r"\Z"})
 
@@ -65,7 +65,7 @@ def _insert(csv: str, table: Table) -> Iterator[bytes]:
     start = f"INSERT INTO {table.stem} VALUES\n"
     yield b"SET NAMES utf8mb4;\nSTART TRANSACTION;\n"
     statement, size = [], 0
-    for row in _read(csv, table):
+    for row in _read(csv):
         values = ["NULL" if text is None else f"'{text.translate(_ESCAPED)}'" for text in row]
         statement.append(f"({','.join(values)})")
         size += len(statement[-1])
@@ -77,22 +77,20 @@ def _insert(csv: str, table: Table) -> Iterator[bytes]:
     yield b"COMMIT;\n"
 
 
-def _read(csv: str, table: Table) -> Iterator[tuple[Any, ...]]:
+def _read(csv: str) -> Iterator[list[str | None]]:
     """Yield the rows of a CSV file for MySQL: texts, and None for the word NULL without quotes."""
-    import pyarrow as pa
-    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, open_csv
+    with gzip.open(csv, "rt", encoding="utf-8", newline="\n") as lines:
+        next(lines)  # The header.
+        parts: list[str] = []
+        is_quoted = False
+        for line in lines:
+            parts.append(line)
+            is_quoted ^= line.count('"') % 2 == 1
+            if not is_quoted:
+                fields = _FIELD.findall("".join(parts)[:-1] + ",")
+                yield [None if field == "NULL" else _unquote(field) for field in fields]
+                parts.clear()
 
-    conversion = ConvertOptions(
-        column_types=dict.fromkeys((*table.attributes, OTHER), pa.string()),
-        null_values=["NULL"],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-    with open_csv(
-        csv,
-        ReadOptions(block_size=_BLOCK_BYTES),
-        ParseOptions(newlines_in_values=True),
-        conversion,
-    ) as batches:
-        for batch in batches:
-            yield from zip(*batch.to_pydict().values(), strict=True)
+
+def _unquote(field: str) -> str:
+    return field[1:-1].replace('""', '"') if field.startswith('"') else field

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -30,6 +31,7 @@ from support.readers import import_reader
 from support.table_sites import SITE
 
 import so2docs
+from so2docs.extensions.tables.script import write_script
 from so2docs.extensions.tables.sql import DIALECTS, definitions
 from so2docs.options.choices import SqlSystem
 from so2docs.schema import DUMP, Table
@@ -414,6 +416,39 @@ def test_invalid_options(
     with pytest.raises(so2docs.OptionError, match=message):
         so2docs.tables(hard_site, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
+
+
+def _inserted(folder: Path) -> list[str]:
+    lines = (folder / "load.sql").read_text().splitlines()
+    return [line for line in lines if line.startswith("(")]
+
+
+@pytest.mark.long
+def test_a_single_file_has_rows_of_any_length(tmp_path: Path) -> None:
+    body = "a \"quoted\" 'word'\n" * 2_300_000  # 41 MB
+    texts = ["b", body, "NULL", "", 'a,"b",\n', "\\"]
+    rows = [question(number, Body=text) for number, text in enumerate(texts, 1)]
+    write_dump(tmp_path / "Posts.xml", *rows)
+    options: dict[str, Any] = {"format": "csv", "load": "mysql", "single_file": True}
+    so2docs.tables(tmp_path / "Posts.xml", tmp_path / "out", only="posts", **options)
+    script = (tmp_path / "out/load.sql").read_text()
+    for text in texts:
+        escaped = text.replace("\\", r"\\").replace("'", r"\'").replace("\n", r"\n")
+        assert f",'{escaped}'," in script
+    assert len(_inserted(tmp_path / "out")) == len(texts)
+
+
+@pytest.mark.long
+def test_a_single_file_of_short_rows_takes_little_memory(tmp_path: Path) -> None:
+    write_dump(tmp_path / "Posts.xml", *(question(number) for number in range(1, 60_000)))
+    so2docs.tables(tmp_path, tmp_path / "out", only="posts", format="csv", load="mysql")
+    tracemalloc.start()
+    try:
+        write_script(str(tmp_path / "out/load.sql"), [DUMP["posts"]], "mysql")
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+    assert len(_inserted(tmp_path / "out")) == 59_999
 
 
 def test_tables_need_a_system() -> None:
