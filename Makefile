@@ -48,6 +48,9 @@ $(READERS)/installed: pyproject.toml $(CORE)
 	$(PYTHON) -m venv $(READERS)
 	$(READERS)/bin/python -m pip install --quiet --no-compile --editable '.[readers,test]'  # Most modules are never imported.
 	$(READERS)/bin/python -m pip install --quiet --no-compile --no-deps beir mteb trl  # Without torch, which is only for training.
+	@# RavenDB's server 4.1, .NET Core 2, and a wheel with OpenSSL 1.1, which that needs.
+	$(READERS)/bin/python -m pip install --quiet --no-compile --no-deps 'pyravendb-embedded==4.1.1.4' 'dotnetcore2<3' distro \
+	  'psycopg2-binary==2.9.6' || echo "the tests with RavenDB are skipped: its server cannot be installed"
 	@touch $@
 
 # Fuzz the conversion for SECONDS, guided by coverage if atheris can be installed.

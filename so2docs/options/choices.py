@@ -77,6 +77,9 @@ DATABASE_ENDINGS = (".db", ".sqlite", ".sqlite3")
 UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
 """Extensions of uncompressed outputs."""
 
+GZIPPED = (".ravendbdump",)
+"""Extensions of files that are gzip streams without `.gz`; RavenDB 4.1 imports nothing else."""
+
 
 def split_compression(path: str) -> tuple[str, Compression | None]:
     """Split the compression extension off a path; without one, the compression is None."""

@@ -13,7 +13,7 @@ from typing import BinaryIO, Self
 
 from isal import isal_zlib
 
-from so2docs.options.choices import Compression, split_compression
+from so2docs.options.choices import GZIPPED, Compression, split_compression
 from so2docs.output import index
 from so2docs.output.compression import SEGMENT_BYTES, compress, stream_header, stream_trailer
 from so2docs.output.new_files import NewFiles
@@ -183,7 +183,8 @@ class Target(Output):
     def __init__(
         self, files: NewFiles, path: str, *, level: int = 2, indexed: bool = False
     ) -> None:
-        super().__init__(path, split_compression(path)[1] or "none", level=level, indexed=indexed)
+        compression = split_compression(path)[1] or ("gzip" if path.endswith(GZIPPED) else "none")
+        super().__init__(path, compression, level=level, indexed=indexed)
         self.record = b""
         self._files = files
 

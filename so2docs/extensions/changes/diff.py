@@ -143,7 +143,7 @@ class Changes(AbstractContextManager["Changes"]):
 
         Args:
             path: Name of the file; its extension determines the compression (`.gz`, `.zst`,
-                otherwise none). `-` is standard output.
+                gzip for `.ravendbdump`, otherwise none). `-` is standard output.
             keywords: Options: `so2docs.options.keywords.ChangesKeywords`.
 
         Returns:

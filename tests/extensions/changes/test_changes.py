@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import sqlite3
@@ -278,7 +279,7 @@ def test_mongodb_has_ids_and_dates_as_convert_writes_them(
 def test_ravendb_has_documents_and_tombstones(pair: tuple[Path, Path], tmp_path: Path) -> None:
     old, new = pair
     so2docs.diff(old, new).write(tmp_path / "r.ravendbdump", format="ravendb")
-    export = json.loads((tmp_path / "r.ravendbdump").read_text())
+    export = json.loads(gzip.decompress((tmp_path / "r.ravendbdump").read_bytes()))
     state = {f"questions/{number}": document for number, document in documents(old).items()}
     for document in export["Docs"]:
         state[document.pop("@metadata")["@id"]] = document
