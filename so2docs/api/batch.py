@@ -18,6 +18,7 @@ from so2docs.options.output_form import check_several, output_form, output_suffi
 from so2docs.options.request import build_run_options, find_recipe, validate_keywords
 from so2docs.options.signatures import spell_out
 from so2docs.options.table import OF_CONVERT, taken_by
+from so2docs.output.additions import ADDITIONS
 from so2docs.output.provenance import UP_TO_DATE
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def convert_all(
     end = output_suffix(kwargs)
     form, run = output_form(f"questions{end}", kwargs), build_run_options(kwargs)
     check_several(form, kwargs.get("site_field"))
-    if not os.fspath(output_dir):
+    if not (folder := os.fspath(output_dir)):
         raise OptionError(
             f"{flag('output_dir')} is empty, perhaps from an unset variable; give the name of a "
             "folder"
@@ -80,10 +81,14 @@ def convert_all(
         )
     by_site = choice is not None and choice.recipe.is_by_site
     end = f"{os.sep}train{end}" if by_site else end
-    planned = plan_outputs(sources, os.fspath(output_dir), end)
+    planned = plan_outputs(sources, folder, end)
     if kwargs.get("site") is not None and len(planned) > 1:
         raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
-    check_report(report_path, (source for source, _, _ in planned))
+    read, outputs = [source for source, _, _ in planned], [output for _, _, output in planned]
+    check_report(report_path, read)
+    additions = [ADDITIONS[name] for name in run.additions]
+    for addition in additions:
+        addition.check_folder(folder, outputs, read, force=run.force)
     os.makedirs(output_dir, exist_ok=True)
     done: list[SiteResult] = []
 
@@ -99,13 +104,16 @@ def convert_all(
     tasks = dump_tasks(_convert, planned, kwargs)
     try:
         done = run_sites(tasks, jobs, progress=progress, when_done=finish, is_alone=is_alone)
+        if any(result.error is None for result in done):
+            for addition in additions:
+                addition.describe(folder, force=run.force)
     finally:
         write_report(report_path, [result.as_dict() for result in done])
     return done
 
 
 def _convert(source: str, output: str, **kwargs: Any) -> Done:
-    report = convert_validated(source, output, kwargs)
+    report = convert_validated(source, output, kwargs, is_alone=False)
     return Done("converted", output, report) if report.is_new else Done(UP_TO_DATE, output)
 
 

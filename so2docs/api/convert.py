@@ -96,8 +96,14 @@ def convert_validated(
     output: str | os.PathLike[str] | None,
     kwargs: Mapping[str, Any],
     site_field: tuple[str, str] | None = None,
+    *,
+    is_alone: bool = True,
 ) -> Report:
-    """Convert a dump as `convert` does, with validated keywords and a field for each document."""
+    """Convert a dump as `convert` does, with validated keywords and a field for each document.
+
+    If the conversion is not alone, the caller calls `Addition.check_folder` before all conversions
+    into a folder and `Addition.describe` after them.
+    """
     path = os.fspath(default_output(kwargs) if output is None else output)
     path = records_path(output, kwargs) or path
     run = build_run_options(kwargs)
@@ -110,11 +116,16 @@ def convert_validated(
         options = options_for(source, kwargs, output_form(path, kwargs), site_field)
         names = OutputPaths.of(path, options, run)
         with _explain_dump_errors(names, options), disk_errors():
-            files = _plan(source, options, run, names, additions)
+            files = _plan(source, options, run, names, additions, is_alone=is_alone)
+
+            def describe() -> None:
+                for addition in additions if is_alone else ():
+                    addition.describe(addition.folder(names), force=run.force)
 
             def finish(report: Report) -> None:
                 for addition in additions:
                     addition.write(names, [file.file for file in files])
+                describe()
                 report.seconds = time.perf_counter() - begun
                 report.file_bytes = (
                     os.path.getsize(report.dump) if os.path.isfile(report.dump) else 0
@@ -124,7 +135,8 @@ def convert_validated(
             report = _run(files, options, run, names, finish)
             if not report.is_new:
                 for addition in additions:
-                    addition.complete(report.output, force=run.force)
+                    addition.complete(report.output)
+                describe()
                 if not _has_report(report, run.report):
                     write_report(run.report, report.as_dict())
     return report
@@ -150,14 +162,19 @@ def _plan(
     run: RunOptions,
     names: OutputPaths,
     additions: Iterable[Addition],
+    *,
+    is_alone: bool,
 ) -> list[TableFile]:
     """Find the files to read, and check that everything can be written."""
     for addition in additions:  # Refuse a URL before fetching any of it.
         addition.check_sources([source.path, *map(str, run.tables.values())])
     files = source.find_to_convert(options.tables, run.tables)
+    source.warn_of_unread()
     read = [file.file for file in files]
     for addition in additions:
         addition.check(names, options, read, force=run.force)
+        if is_alone:
+            addition.check_folder(addition.folder(names), [names.output], read, force=run.force)
     if _is_fresh(files, run, names):
         # Open the first file here, so that an error in it leaves no output folder. A resumed
         # session opens it at the chunk where it continues.

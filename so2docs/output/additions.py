@@ -20,28 +20,46 @@ class Check(Protocol):
         """Check the output and the paths of the inputs; None is an input that is not a file."""
 
 
-class Complete(Protocol):
-    """Writes an addition of an output that is up to date, if it is missing."""
+class CheckFolder(Protocol):
+    """Refuses a folder that cannot be described."""
 
-    def __call__(self, output: str, *, force: bool) -> object:
-        """Complete the output, as named in its report."""
+    def __call__(
+        self, folder: str, outputs: Iterable[str], read: Iterable[str | None], *, force: bool
+    ) -> None:
+        """Check the folder before `outputs` in it are made from the inputs `read`."""
+
+
+class Describe(Protocol):
+    """Writes the files that describe all outputs of a folder."""
+
+    def __call__(self, folder: str, *, force: bool) -> None:
+        """Describe the folder after one or several conversions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addition:
     """Files that an option of the run adds to an output.
 
+    Files of one output are written after its conversion. Files that describe a folder are written
+    once, after all conversions of a call, because their size grows with the number of outputs.
+
     Attributes:
         check_sources: Called first, with the paths or URLs of the inputs, before any is opened.
         check: Called before the conversion.
         write: Called after it, with the paths of the output and of the inputs.
-        complete: Called instead if the output is up to date.
+        complete: Called instead if the output is up to date, with its name.
+        folder: Returns the folder that is described, from the paths of an output in it.
+        check_folder: Called before the first conversion.
+        describe: Called after the last conversion.
     """
 
     check_sources: Callable[[Iterable[str | None]], None]
     check: Check
     write: Callable[[OutputPaths, Sequence[str | None]], None]
-    complete: Complete
+    complete: Callable[[str], object]
+    folder: Callable[[OutputPaths], str]
+    check_folder: CheckFolder
+    describe: Describe
 
 
 def _check(name: str, item: Any) -> Addition:

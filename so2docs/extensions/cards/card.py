@@ -36,7 +36,7 @@ from so2docs.progress import log
 def check_card(
     names: OutputPaths, options: Options, read: Sequence[str | None], *, force: bool
 ) -> None:
-    """Check, before the conversion, that its inputs can be read again and the card be written."""
+    """Check, before a conversion, that its inputs can be read again and a manifest be written."""
     if names.output == "-":
         raise OptionError(
             f"{flag('card', True)} writes a file next to the output; give the name of a file "
@@ -44,11 +44,18 @@ def check_card(
         )
     check_sources(read)
     _check_format(options.form.format)
-    folder = folder_of_card(names)
+    check_replaceable(manifest_path(names.output), read)
+
+
+def check_folder_of_card(
+    folder: str, outputs: Iterable[str], read: Iterable[str | None], *, force: bool
+) -> None:
+    """Check, before the first conversion, that the card of a folder can be written.
+
+    The manifests of `outputs` are not read, because the conversions replace them.
+    """
     Card(folder).check(filter(None, read), force=force)
-    own = manifest_path(names.output)
-    check_replaceable(own, read)
-    find_outputs(folder, but=own)
+    find_outputs(folder, but={Path(manifest_path(output)) for output in outputs})
 
 
 def check_sources(paths: Iterable[str | None]) -> None:
@@ -60,15 +67,21 @@ def check_sources(paths: Iterable[str | None]) -> None:
         )
 
 
-def write_card(names: OutputPaths, read: Sequence[str | None]) -> None:
-    """Write the manifest and the card of a finished conversion; this reads its files once more.
+def write_manifest(names: OutputPaths, read: Sequence[str | None]) -> None:
+    """Write the manifest of a finished conversion; this reads its files once more.
 
     `read` has the path of each input, or None for an input that is not a file.
     """
     Manifest.of_output(names.output, read).save(names.output)
+
+
+def describe_folder(folder: str, *, force: bool) -> None:
+    """Write the card of a folder unless it is up to date."""
+    card = Card(folder)
     try:
-        Card(folder_of_card(names)).build(force=True)
-    except NothingToDescribeError as error:  # Only warn, since the output is complete.
+        card.check(force=force)
+        card.build(force=force, update=True)
+    except NothingToDescribeError as error:  # Only warn, since the outputs are complete.
         log.warning(error)
 
 
@@ -158,23 +171,35 @@ def describe_existing(output: str, *, force: bool = False) -> str:
         OptionError: Cards do not support the format of the output.
     """
     output = locate(output)
-    folder, own = os.path.dirname(output), manifest_path(output)
-    has_manifest = os.path.exists(own)
-    manifest = load(own) if has_manifest else Manifest.of_output(output)
-    _check_format(str(manifest.options.get("format")))
-    if not manifest.is_in_place(folder):
-        raise OutputError(
-            f"{output}: its files do not match its manifest; convert the dump again with "
-            f"{flag('card', True)} and {flag('force', True)}"
-        )
+    manifest = _find_manifest(output)
     recipe = find_recipe(manifest)
     is_by_site = recipe is not None and recipe.is_by_site
     card = Card(folder_of_card(OutputPaths(output, None, is_by_site=is_by_site)))
     card.check(force=force)
-    if not has_manifest:
-        manifest.save(output)
+    complete_manifest(output)
     # Update an existing card, which describes all outputs of the folder.
     return card.build(force=force, update=True)
+
+
+def complete_manifest(output: str) -> None:
+    """Write the manifest of an existing output if it is missing; check it otherwise."""
+    output = locate(output)
+    manifest = _find_manifest(output)
+    if not os.path.exists(manifest_path(output)):
+        manifest.save(output)
+
+
+def _find_manifest(output: str) -> Manifest:
+    """Load the manifest of an output, or make it; check the format and the files."""
+    path = manifest_path(output)
+    manifest = load(path) if os.path.exists(path) else Manifest.of_output(output)
+    _check_format(str(manifest.options.get("format")))
+    if not manifest.is_in_place(os.path.dirname(output)):
+        raise OutputError(
+            f"{output}: its files do not match its manifest; convert the dump again with "
+            f"{flag('card', True)} and {flag('force', True)}"
+        )
+    return manifest
 
 
 def _check_format(name: str) -> None:
@@ -185,4 +210,12 @@ def _check_format(name: str) -> None:
         )
 
 
-ADDITION = Addition(check_sources, check_card, write_card, describe_existing)
+ADDITION = Addition(
+    check_sources=check_sources,
+    check=check_card,
+    write=write_manifest,
+    complete=complete_manifest,
+    folder=folder_of_card,
+    check_folder=check_folder_of_card,
+    describe=describe_folder,
+)

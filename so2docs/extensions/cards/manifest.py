@@ -188,6 +188,11 @@ def load(path: str) -> Manifest:
         if values.pop("checksum") == _checksum(values) and values["format"] == FORMAT:
             return Manifest(**parse_files(values))
         reason = "it is damaged, or from another version of so2docs"
+    except FileNotFoundError:
+        raise OutputError(
+            f"{path}: not found; write the manifest with the command card, or convert with "
+            f"{flag('card', True)}"
+        ) from None
     except OSError as error:
         reason = str(error.strerror)
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,16 +96,16 @@ def folder_of_card(names: OutputPaths) -> str:
     return os.path.dirname(folder) if is_by_site else folder
 
 
-def find_outputs(folder: str, but: str | None = None) -> list[DescribedOutput]:
+def find_outputs(folder: str, but: Container[Path] = ()) -> list[DescribedOutput]:
     """List the outputs of a folder, including outputs in a folder for each site.
 
-    Outputs whose files do not match their manifests are left out, and so is the manifest `but`.
+    Manifests in `but`, and outputs whose files do not match their manifests, are left out.
     """
     top = Path(folder or ".")
     outputs = []
     paths = (*sorted(top.glob(f".*.{MANIFEST}")), *sorted(top.glob(f"*/.{TRAIN}.*.{MANIFEST}")))
     for path in paths:
-        if but is not None and path == Path(but):
+        if path in but:
             continue
         manifest, is_by_site = load(str(path)), path.parent != top
         recipe = find_recipe(manifest)

@@ -1,7 +1,9 @@
 """`--card` and `so2docs verify`: the side files describe the output correctly."""
 
+import cProfile
 import hashlib
 import json
+import pstats
 import random
 import re
 import shutil
@@ -216,7 +218,9 @@ def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(so2docs.OutputError, match="again with card=True"):
         so2docs.verify(output)
     manifest_of(output).unlink()
-    with pytest.raises(so2docs.OutputError, match="No such file"):
+    with pytest.raises(
+        so2docs.OutputError, match="with the command card, or convert"
+    ):
         so2docs.verify(output)
 
 
@@ -330,6 +334,26 @@ def test_a_card_of_many_sites_is_small(tmp_path: Path) -> None:
     assert (tmp_path / "README.md").stat().st_size < 60_000
 
 
+@pytest.mark.parametrize("is_up_to_date", [False, True])
+def test_the_card_of_several_outputs_is_rendered_once(tmp_path: Path, is_up_to_date: bool) -> None:
+    """The renderings, and the manifests read for each output, do not grow in number."""
+    calls = []
+    for count in (2, 6):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        dumps = [folder / f"site{number}.xml" for number in range(count)]
+        for dump in dumps:
+            shutil.copy(SAMPLES / "posts.xml", dump)
+        if is_up_to_date:
+            so2docs.convert_all(dumps, folder / "out", card=True, jobs=1)
+        profile = cProfile.Profile()
+        profile.runcall(so2docs.convert_all, dumps, folder / "out", card=True, jobs=1)
+        rows = pstats.Stats(profile).stats.items()  # type: ignore[attr-defined]
+        of = {name: row[0] for (_, _, name), row in rows if name in ("readme_text", "load")}
+        calls.append((of["readme_text"], of["load"] / count))
+    assert calls[1] <= calls[0]
+
+
 def test_several_outputs_share_a_card(tmp_path: Path) -> None:
     dumps = [tmp_path / "bread.xml", tmp_path / "votes.xml"]
     for dump, sample in zip(dumps, ("posts.xml", "votes.xml"), strict=True):
@@ -343,6 +367,12 @@ def test_several_outputs_share_a_card(tmp_path: Path) -> None:
     assert text.count("$ so2docs convert") == 2
     for name in ("bread", "votes"):
         assert so2docs.verify(tmp_path / "out" / f"{name}.jsonl.gz")
+    card = tmp_path / "out" / "README.md"
+    card.unlink()
+    assert [result.state for result in so2docs.convert_all(dumps, tmp_path / "out", card=True)] == [
+        *("up to date", "up to date")
+    ]
+    assert card.read_text(encoding="utf-8").count("- config_name: ") == 4
     (tmp_path / "out" / "bread.jsonl.gz").unlink()
     so2docs.convert(dumps[1], tmp_path / "out" / "votes.jsonl.gz", card=True, force=True)
     assert "bread" not in (tmp_path / "out" / "README.md").read_text()
