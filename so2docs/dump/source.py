@@ -113,7 +113,7 @@ class Source(AbstractContextManager["Source"]):
             nest: Names of the tables.
             files: Files, folders or archives of tables that are elsewhere.
         """
-        path = self._posts_in_folder() if self.is_folder else self.path
+        path = file_in_folder(self.path, POSTS) if self.is_folder else self.path
         source = self.look(path)
         found = [self._add(TableFile.of(POSTS, source, source.name)), *self._nested(nest, files)]
         for file in found:
@@ -121,16 +121,16 @@ class Source(AbstractContextManager["Source"]):
                 archive.expect(file.entry)
         return found
 
-    def _posts_in_folder(self) -> str:
-        """Return the path of the posts; warn of archives of sites next to them."""
-        path = file_in_folder(self.path, POSTS)
-        names = filter(is_of_site, files_in_folder(self.path) or ())
-        if others := [name for name in names if name != os.path.basename(path)]:
+    def warn_of_unread(self) -> None:
+        """Warn of archives of sites next to the posts in a folder, before its conversion."""
+        if not self.is_folder:
+            return
+        posts = os.path.basename(file_in_folder(self.path, POSTS))
+        if others := [n for n in files_in_folder(self.path) or () if is_of_site(n) and n != posts]:
             log.warning(
-                f"{self.path}: only {os.path.basename(path)} is read, not the archives next to it: "
-                f"{join_names(others)}; to convert them, list them"
+                f"{self.path}: the archives next to {posts} are not read: {join_names(others)}; "
+                "to convert them, list them"
             )
-        return path
 
     def _nested(self, nest: Iterable[str], files: Tables) -> list[TableFile]:
         found = []
@@ -175,7 +175,7 @@ class Source(AbstractContextManager["Source"]):
         file = self.look(self.path)
         name = os.path.basename(file.name)
         return file.archive() is not None or any(
-            table_prefix(table, name) is not None or _has_root(file, table)
+            table_prefix(table, name) is not None or has_root(file, table)
             for table in DUMP.values()
         )
 
@@ -212,7 +212,7 @@ class Source(AbstractContextManager["Source"]):
         if file.archive() is not None:
             is_here = bool(members_with(table, file.names()))
         else:
-            is_here = table_prefix(table, name) is not None or (not near and _has_root(file, table))
+            is_here = table_prefix(table, name) is not None or (not near and has_root(file, table))
         if is_here:
             return path
         if self.is_folder or file.archive() is None:
@@ -279,7 +279,7 @@ def _without(path: str, problem: str, names: list[str] | None, advice: str) -> D
     return ArchiveError(path, f"{problem}; it holds {join_names(names)}", advice=advice)
 
 
-def _has_root(file: SourceFile, table: Table) -> bool:
+def has_root(file: SourceFile, table: Table) -> bool:
     """Whether a plain file starts with the root element of a table."""
     if not file.is_plain:
         return False

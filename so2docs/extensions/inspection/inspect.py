@@ -16,7 +16,7 @@ from so2docs.domain import (
     should_have_license_file,
 )
 from so2docs.dump.opening import TableFile
-from so2docs.dump.source import Source
+from so2docs.dump.source import Source, has_root
 from so2docs.errors import DumpError, without_secrets
 from so2docs.extensions.inspection.facts import FactsVisitor, RowFacts
 from so2docs.options.sites import site_from_name
@@ -211,13 +211,16 @@ def locate_all(source: Source) -> dict[str, str]:
     """Return the paths of the tables to inspect, by the name of their file in a dump.
 
     With the file of posts, these include the tables next to it; with the file of another table,
-    only the tables in this file.
+    only the tables in this file. A file that is neither is read as posts, without the tables next
+    to it, which belong to another dump.
     """
     located = {table.file: source.locate(table) for table in _TABLES.values()}
     paths = {name: found for name, found in located.items() if found is not None}
     path = source.path
     if path not in paths.values():
         if not source.is_folder and source.look(path).archive() is None:
+            if source.look(path).is_plain and not has_root(source.look(path), POSTS):
+                paths.clear()
             paths[POSTS.file] = path  # A conversion reads any other file as posts.
     elif paths.get(POSTS.file) != path:
         paths = {name: found for name, found in paths.items() if found == path}

@@ -180,6 +180,15 @@ def test_finds_the_tables_next_to_a_file(name: str, tmp_path: Path) -> None:
     assert {*so2docs.inspect(site / "Comments.xml", jobs=1).tables} == {"Comments.xml"}
 
 
+@pytest.mark.parametrize("name", ["beer.stackexchange.com.7z", "beer.xml"])
+def test_a_web_page_has_no_tables_next_to_it(name: str, tmp_path: Path) -> None:
+    (tmp_path / "Comments.xml").write_text(FILES["Comments.xml"], encoding="utf-8")
+    (tmp_path / name).write_text("<html>404</html>", encoding="utf-8")
+    inspection = so2docs.inspect(tmp_path / name, jobs=1)
+    assert (*inspection.tables, inspection.last_date, inspection.release) == ("Posts.xml", "", "")
+    assert "is a web page" in str(inspection.tables["Posts.xml"].problem)
+
+
 def test_reads_each_table_once_if_all_files_of_a_dump_are_given(tmp_path: Path) -> None:
     for name, content in FILES.items():
         packed = tmp_path / f"tea-{name.removesuffix('.xml')}.7z"
