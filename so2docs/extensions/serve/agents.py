@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
-from pydantic import Field
+from mcp.types import Tool, ToolAnnotations
+from pydantic import Field, ValidationError
 
 from so2docs import __version__
 from so2docs.counts import plural
 from so2docs.domain import license_at, site_host
-from so2docs.errors import OptionError, So2docsError
+from so2docs.errors import OptionError, So2docsError, did_you_mean
 from so2docs.escape import remove_bidi_controls
 from so2docs.extensions.markdown.conversion import to_markdown
 from so2docs.extensions.serve.query import END, START, parse
@@ -304,6 +304,34 @@ def _line(text: object) -> str:
     return " ".join(remove_bidi_controls(str(text)[:_MOST_LINE]).split())
 
 
+class _Server(MCPServer):
+    """A server that refuses unknown arguments, and reports errors in arguments without links."""
+
+    async def list_tools(self) -> list[Tool]:
+        tools = await super().list_tools()
+        for tool in tools:
+            tool.input_schema["additionalProperties"] = False
+        return tools
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        for tool in await self.list_tools():
+            known = tool.input_schema["properties"]
+            if tool.name == name and (unknown := [key for key in arguments if key not in known]):
+                hint = did_you_mean(unknown[0], known)
+                raise ToolError(
+                    f"{name} has no argument {', '.join(unknown)}{hint}; its arguments are "
+                    f"{', '.join(known)}"
+                )
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            problems = error.__cause__.errors(include_url=False)
+            texts = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems)
+            raise ToolError(f"{name}: {'; '.join(texts)}") from None
+
+
 def make_mcp_server(stores: Mapping[str, Store]) -> MCPServer:
     """Make the MCP server; its method `run` communicates over standard input and output."""
 
@@ -321,7 +349,7 @@ def make_mcp_server(stores: Mapping[str, Store]) -> MCPServer:
 
     archive = Archive(stores)
     introduction = archive.instructions()
-    server = MCPServer("so2docs", instructions=introduction, version=__version__, log_level="ERROR")
+    server = _Server("so2docs", instructions=introduction, version=__version__, log_level="ERROR")
     marks = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for tool in (archive.search, archive.get_question, archive.get_answers):
         server.tool(annotations=marks, structured_output=False)(telling(tool))
