@@ -106,6 +106,11 @@ class Query:
         """Whether there is nothing to search for."""
         return not (self.has_words or self.where) and self.kinds == _BOTH
 
+    def significant(self) -> list[str]:
+        """Return the plain words, folded, without frequent English words if there are others."""
+        words = list(dict.fromkeys(map(fold, self.plain)))
+        return [word for word in words if word not in COMMON] or words
+
     def add(self, sql: str, *values: Any, is_unwanted: bool = False) -> None:
         """Add a condition, in which `?` stands for the next of the values."""
         for value in values:

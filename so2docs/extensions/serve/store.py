@@ -6,11 +6,13 @@ import queue
 import re
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from math import log
 from typing import Any
 
 import orjson
@@ -86,6 +88,10 @@ Hit = tuple[bool, int, Any]
 """A search result: whether it is an answer, its id, and the value by which it is sorted."""
 
 
+Weights = tuple[tuple[str, float], ...]
+"""Terms of a query, in their form for the index, with the factors of their ranks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """The results of a search on one site.
@@ -132,6 +138,7 @@ class Store:
         about: The description of the database.
         site: The description of the site.
         hits: Finds the posts that match a query in an order of `SORTS`; caches the latest results.
+        count_terms: Counts the texts with each term of a query; caches the latest results.
         sign: The delimiter of formulas, `$` or `\$`; empty if posts have no formulas.
     """
 
@@ -146,6 +153,7 @@ class Store:
         """
         self.about, self.site = about, site
         self.hits = lru_cache(_SEARCHES)(self._find)
+        self.count_terms = lru_cache(_SEARCHES)(self._count_terms)
         self._is_closed = False
         self._free: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._file = _identify(about.path)
@@ -382,11 +390,12 @@ class Store:
 
     # Posts.
 
-    def _find(self, query: Query, sort: str) -> Found:
+    def _find(self, query: Query, sort: str, weights: Weights = ()) -> Found:
         """Find the posts that match a query, in an order of `SORTS`.
 
         Sorted by relevance, posts have at least one of the plain words, and each question is found
-        at most once. In other orders, posts have all words.
+        at most once; with `weights`, the rank is the sum of the weighted ranks of the terms. In
+        other orders, posts have all words.
         """
         key, direction = SORTS[sort]
         posts = _posts_sql(query, key)
@@ -396,7 +405,10 @@ class Store:
         if query.has_words:
             match = self._match(query, is_ranked=sort == "relevance")
             low, high = self._bounds
-            words, most, is_cut = _WITH_WORDS, _RANKED, self._count(match) > _RANKED
+            words = _weighted_sql(len(weights)) if weights else _WITH_WORDS
+            most, is_cut = _RANKED, self._count(match) > _RANKED
+            for number, (term, weight) in enumerate(weights):
+                values = values | {f"term{number}": term, f"weight{number}": weight}
             values = values | {"match": match, "low": low, "high": high, "most": most}
         # After a unique key, recent versions of SQLite drop a further term, and then choose an
         # index that does not cover the query.
@@ -417,18 +429,32 @@ class Store:
 
     def _match(self, query: Query, *, is_ranked: bool) -> str:
         """Make the query for the full-text index; a ranked one has only the rarest plain words."""
-        words = list(map(fold, query.plain))
-        plain = [self._quote(word) for word in words if word not in COMMON]
-        plain = plain or list(map(self._quote, words))
+        plain = list(map(self._quote, query.significant()))
         if not is_ranked:
             return query.match(plain, "AND")
+        return query.match(self._rarest(plain), "OR")
+
+    def _rarest(self, plain: list[str]) -> list[str]:
+        """Select the rarest words, so that not too many posts are ranked."""
         counts = {word: self._count(word) for word in plain}
         kept, total = list[str](), 0
         for word in sorted(counts, key=lambda word: counts[word]):
             total += counts[word]
             if total <= _RANKED or not kept:
                 kept.append(word)
-        return query.match(kept, "OR")
+        return kept
+
+    def _count_terms(self, query: Query) -> dict[str, tuple[str, int]]:
+        """Map each word or phrase to its form for the index, and to the number of its texts.
+
+        The number is that of the whole database, as in the ranks of the index. Words too common to
+        be ranked are left out.
+        """
+        quoted_words = {self._quote(word): word for word in query.significant()}
+        terms = {quoted_words[term]: term for term in self._rarest(list(quoted_words))}
+        terms |= {phrase: phrase for phrase in query.required}
+        sql = "SELECT count(*) FROM texts_fts WHERE texts_fts MATCH :match"
+        return {word: (term, self._value(sql, match=term)) for word, term in terms.items()}
 
     def _quote(self, word: str) -> str:
         """Quote a word for the index, which contains the stems of English words.
@@ -573,13 +599,14 @@ def search_all(
         match.
     """
     stores = [store for store in stores if store.about.has_search or not query.has_words]
-    founds = [store.hits(query, sort) for store in stores]
+    is_ranked = sort == "relevance" and len({store.about.path for store in stores}) > 1
+    weights = _common_weights(stores, query) if is_ranked else [()] * len(stores)
+    founds = [store.hits(query, sort, of) for store, of in zip(stores, weights, strict=True)]
     merged: list[tuple[Any, Store, Hit]] = []
     for store, found in zip(stores, founds, strict=True):
         hits = found.hits[:most]
-        # Take hits from the sites in turn: ranks depend on how rare a word is on a site, so ranks
-        # of different sites cannot be compared.
-        keys: list[Any] = list(range(len(hits)))
+        # If posts rank equally, take them from the sites in turn.
+        keys: list[Any] = [(rank, place) for place, (_, _, rank) in enumerate(hits)]
         if sort == "newest":
             keys = store.dates(hits)
         elif sort == "score":
@@ -589,6 +616,51 @@ def search_all(
     count = sum(found.total for found in founds)
     is_cut = any(found.is_cut for found in founds)
     return [(store, hit) for _, store, hit in merged[:most]], count, is_cut
+
+
+def _common_weights(stores: Sequence[Store], query: Query) -> list[Weights]:
+    """Return weights for the terms of a query with which ranks of several databases compare.
+
+    A rank of FTS5 is a sum over the terms, each with a factor for its rarity in that database
+    (https://sqlite.org/fts5.html, "The bm25() function"). The weights replace this factor by the
+    one of all databases together.
+    """
+    terms = [store.count_terms(query) for store in stores]
+    databases = {store.about.path: (store, of) for store, of in zip(stores, terms, strict=True)}
+    texts: Counter[str] = Counter()
+    for _, counts in databases.values():
+        texts.update({word: count for word, (_, count) in counts.items()})
+    total = sum(_number_of_texts(store) for store, _ in databases.values())
+    return [
+        tuple(
+            (term, _rarity(total, texts[word]) / _rarity(_number_of_texts(store), count))
+            for word, (term, count) in of.items()
+        )
+        for store, of in zip(stores, terms, strict=True)
+    ]
+
+
+def _rarity(texts: int, matching: int) -> float:
+    """Return the inverse document frequency, as FTS5 computes it."""
+    return max(log((texts - matching + 0.5) / (matching + 0.5)), 1e-6) if texts else 1e-6
+
+
+def _number_of_texts(store: Store) -> int:
+    return store.about.rows["questions"] + store.about.rows["answers"]
+
+
+def _weighted_sql(terms: int) -> str:
+    """Return SQL as `_WITH_WORDS`, with the weighted sum of the ranks of some terms."""
+    ranks = " UNION ALL ".join(
+        f"SELECT rowid AS Row, rank * :weight{number} AS Rank FROM texts_fts WHERE texts_fts "
+        f"MATCH :term{number} AND +rowid IN (SELECT Row FROM m)"
+        for number in range(terms)
+    )
+    return (
+        "WITH m AS MATERIALIZED (SELECT rowid AS Row FROM texts_fts WHERE texts_fts MATCH :match "
+        "AND rowid BETWEEN :low AND :high ORDER BY rowid DESC LIMIT :most), "
+        f"s AS (SELECT Row, sum(Rank) AS Rank FROM ({ranks}) GROUP BY Row) "
+    )
 
 
 _WITH_WORDS = (

@@ -302,6 +302,25 @@ def test_all_sites_at_once(tmp_path: Path) -> None:
         assert '<input id="search"' in client.get("/").text
 
 
+def test_ranks_of_several_sites_compare(tmp_path: Path) -> None:
+    """A word that is rare on its site only does not outrank a post with all words in its title."""
+    filler = "and then went home again " * 40
+    weak = f"I made an error in the form {filler} where is a correction sent {filler} quantum"
+    for number in range(30):
+        documents = [{"Id": 1, "Title": f"Shop {number}", "Body": weak, "Answers": []}]
+        so2docs.to_sqlite(documents, tmp_path / f"s{number:02}.db", site=f"s{number}.test")
+    title = "Quantum error correction: why is it necessary"
+    documents = [{"Id": 7, "Title": title, "Body": "quantum error correction", "Answers": []}]
+    documents += [{"Id": n, "Title": f"quantum {n}", "Answers": []} for n in range(8, 20)]
+    so2docs.to_sqlite(documents, tmp_path / "z.db", site="z.test")
+    with asked(*sorted(tmp_path.glob("*.db"))) as client:
+        for query in ("quantum error correction", '"error correction" quantum', "is quantum -shop"):
+            posts = client.get("/search.json", params={"q": query}).json()["posts"]
+            assert posts[0]["Site"] == "z.test"
+        assert client.get("/search.json?q=quantum&page=2").json()["count"] == 43
+        assert client.get("/search.json?q=-shop quantum").json()["count"] == 13
+
+
 def test_people(tmp_path: Path) -> None:
     names = {1: "Ann", 2: "Bob <b>", 3: "ann-marie"}
     users = {n: {"Id": n, "DisplayName": name, "Reputation": n * 1000} for n, name in names.items()}
