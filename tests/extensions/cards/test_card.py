@@ -218,9 +218,7 @@ def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(so2docs.OutputError, match="again with card=True"):
         so2docs.verify(output)
     manifest_of(output).unlink()
-    with pytest.raises(
-        so2docs.OutputError, match="with the command card, or convert"
-    ):
+    with pytest.raises(so2docs.OutputError, match="with the command card, or convert"):
         so2docs.verify(output)
 
 
