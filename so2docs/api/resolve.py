@@ -114,7 +114,7 @@ def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) 
     if options.filters.as_of is not None:
         read = {TABLES[name].file for name in (*options.nest, *for_state)}
         if not options.restores_markdown and TABLES["history"].file in read:
-            require_packages(f"HTML of bodies restored by {flag('as_of')}", "cmarkgfm")
+            require_packages(f"HTML of bodies restored by {flag('as_of')}", "markdown_it")
         counted = [] if "comments" in options.nest else ["comments"]
         for_state += source.select_present(counted)
         options = replace(options, for_state=tuple(for_state))

@@ -1,129 +1,154 @@
-"""Render the Markdown of revisions to HTML, as the sites do.
+"""Render the Markdown of revisions to HTML, as the sites did on the day of the revision.
 
-The sites follow CommonMark since June 2020, and have habits of their own. The program before
-(MarkdownSharp) had other rules for lists, headings and quotations, and texts from that time keep
-their meaning: they are changed here, so that CommonMark reads them as they were meant.
+Until June 2020, the sites used MarkdownSharp; since then, they follow CommonMark. What both have in
+common are the habits of the sites: formulas, tags, languages of code, and the HTML that they keep.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from so2docs.extensions.as_of import common_mark, markdown_sharp
+from so2docs.extensions.as_of.hidden_formulas import HiddenFormulas
+from so2docs.extensions.markdown.elements import MADE, sanitize
+from so2docs.extensions.markdown.formulas import formula_sign
 
 FindTitle = Callable[[str, int], str | None]
 """Function that returns the title of a question or of the question of an answer, as HTML text,
 given the host and the id in an address; None if unknown."""
 
+# Days on which the sites changed, from dumps of that time.
 _COMMONMARK_SINCE = "2020-06-01"
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_HEADING = re.compile(r"^((?:> ?)* {0,3}#{1,6})(?=[^#\s])")
-_PARENTHESIS = re.compile(r"^((?:> ?)* {0,3}\d{1,9})\)(?=\s|$)")
-_ITEM = re.compile(r"(?:> ?)* {0,3}(?:[-+*]|\d{1,9}[.])\s")
-_MARKER = re.compile(r"([-+*]|[.])(?=\s)")
-_QUOTE = re.compile(r" {0,3}>")
-_INDENTED = re.compile(r" {4}|\t")
-_INLINE_TAG = re.compile(
-    r"^(?= {0,3}</?(?:a|b|br|code|del|em|i|img|kbd|s|strike|strong|sub|sup)\b)"
+_TABLES_SINCE = "2020-11-23"
+"""https://meta.stackexchange.com/q/356997."""
+_IMAGES_BY_HTTPS_SINCE = "2017-03-01"
+"""Images that are not available by HTTPS are shown as addresses since then."""
+_AMAZON_COM_SINCE = "2019-01-01"
+
+_RESERVED = re.compile("[\U0010f000-\U0010ffff]")
+_CODE_OR_TAG = re.compile(r"(<(?:pre[ >].*?</pre|code>.*?</code|[^<>]*)>)", re.DOTALL)
+_LANGUAGE = re.compile(r"<!-- language: (lang-[\w+#.-]+) -->\s*+<pre><code>")
+_LANGUAGE_OF_ALL = re.compile(r"<!-- language-all: (lang-[\w+#.-]+) -->")
+_SCHEMATIC = re.compile(
+    r"!\[schematic\]\((https?://[\w./-]+)\)\s*+<!-- End schematic -->", re.ASCII
 )
-_SPOILER = re.compile(r"^( {0,3}>)!(?!\[) ?")
-_DEFINITION = re.compile(r" {0,3}\[[^\]]+\]:\s*\S")
-_TITLE_LINE = re.compile(r"(?:> ?)* {0,3}(?:#|=+\s*$|-+\s*$)")
-_COMMENT = re.compile(r"^ {0,3}<!--.*?-->\s*$", re.MULTILINE | re.DOTALL)
-_TAG = re.compile(r"\[(meta-)?tag:([^\]\s<>\"]+)\]")
-_HERE = "\ue000"
-"""Placeholder that keeps a line with an inline tag from starting a block of HTML."""
-
-_SPOILED = "\ue001"
-"""Placeholder at the start of a spoiler."""
-
+_TAG = re.compile(r"\[(meta-)?tag:([^\]\s<>\"]{1,100}+)\]", re.IGNORECASE)
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_ADDRESS = re.compile(r'(?<=<a href=")[^"<>]*|(?<=<img src=")[^"<>]*')
 _BARE_LINK = re.compile(
-    r'<a href="https?://((?:[\w-]+\.)+com)/(?:questions|q|a)/(\d+)'
-    r'(?:/[^"#]*?)?(?:#(\d+))?"(?: rel="nofollow")?>(https?://[^<]*)</a>'
+    r'<a href="https?://((?:[\w-]+\.)+(?:com|net))/(?:questions|q|a)/(\d+)'
+    r'(?:/[^"#]*?)?(?:#(\d+))?">(https?://[^<]*)</a>'
 )
-_OTHER_LINK = re.compile(r'<a href="(?:http://|mailto:)([^"]*)">(?!https?://|ftp://)\1</a>')
-_CODE = re.compile(r"(<pre[ >].*?</pre>|<code>.*?</code>)", re.DOTALL)
-_STRONG = re.compile(r"<em><strong>(.*?)</strong></em>", re.DOTALL)
+_PLAIN_IMAGE = re.compile(
+    r'<img src="(http://(?!i\.stack\.imgur\.com/)[^"]*)"(?:[^<>]*? alt="([^"]*)")?[^<>]*>'
+)
+_AMAZON = re.compile(
+    r'(?<=<a href=")https?://(?:www\.)?amazon\.com/(?:[^"<>]*/)?(?:dp|gp/product)/(\w{10})[^"<>]*'
+)
 
 
-def render(
-    markdown: str, date: str = _COMMONMARK_SINCE, find_title: FindTitle | None = None
-) -> str:
-    """Render a body to HTML.
+@dataclass(frozen=True, slots=True)
+class Renderer:
+    """Renders revisions of a site.
 
-    Args:
-        markdown: The body as typed.
-        date: Date of the revision.
+    Attributes:
+        host: Host of the site; None if unknown.
         find_title: Finds titles; without it, addresses of questions remain addresses.
+        marks_formulas: Whether formulas are in `span` elements, as in dumps since 2018.
     """
-    import cmarkgfm
-    from cmarkgfm.cmark import Options
 
-    text = markdown.replace("\r\n", "\n").replace(_HERE, "").replace(_SPOILED, "")
-    is_old = date < _COMMONMARK_SINCE
-    text = _prepare(_COMMENT.sub("", text), is_old=is_old)
-    options = Options.CMARK_OPT_UNSAFE
-    html: str = cmarkgfm.markdown_to_html_with_extensions(text, options, ["autolink"])
-    html = html.replace(_HERE, "").replace(" />", ">").replace("&quot;", '"')
-    html = re.sub(rf"<blockquote>\n<p>{_SPOILED}", '<blockquote class="spoiler">\n<p>', html)
-    html = _OTHER_LINK.sub(r"\1", html.replace(_SPOILED, ""))
-    if is_old:
-        html = _STRONG.sub(r"<strong><em>\1</em></strong>", html)
-    if "tag:" in html:
-        parts = _CODE.split(html)
-        parts[::2] = [_TAG.sub(_link_tag, part) for part in parts[::2]]
-        html = "".join(parts)
-    if find_title is not None and "</a>" in html:
-        html = _BARE_LINK.sub(lambda match: _name_link(match, find_title), html)
+    host: str | None = None
+    find_title: FindTitle | None = None
+    marks_formulas: bool = False
+
+    def render(self, markdown: str, date: str = _COMMONMARK_SINCE) -> str:
+        """Render a body to HTML.
+
+        Args:
+            markdown: The body as typed.
+            date: Date of the revision.
+        """
+        text = _RESERVED.sub("", markdown.replace("\r\n", "\n"))
+        sign = formula_sign(self.host or "")
+        formulas = HiddenFormulas(sign) if sign else None
+        if formulas:
+            text = formulas.hide(text)
+        text = _SCHEMATIC.sub(_add_circuit_lab, text)
+        if date < _COMMONMARK_SINCE:
+            html = markdown_sharp.render(text, date)
+        else:
+            html = common_mark.render(text, has_tables=date >= _TABLES_SINCE)
+        html = sanitize(_name_languages(html))
+        html = self._complete(html, date)
+        return formulas.show(html, marks=self.marks_formulas) if formulas else html
+
+    def _complete(self, html: str, date: str) -> str:
+        """Apply the habits of the sites to sanitized HTML."""
+        if "<img" in html and date >= _IMAGES_BY_HTTPS_SINCE:
+            html = html.replace('src="http://i.stack.imgur.com', 'src="https://i.stack.imgur.com')
+            html = _PLAIN_IMAGE.sub(r"\2 \1", html)
+        if "amazon.com/" in html:
+            folder = "com/" if date >= _AMAZON_COM_SINCE else ""
+            html = _AMAZON.sub(rf"https://rads.stackoverflow.com/amzn/click/{folder}\1", html)
+        if not html.isascii():
+            html = _ADDRESS.sub(
+                lambda match: _NOT_ASCII.sub(lambda part: quote(part[0]), match[0]), html
+            )
+        if "tag:" in html.lower():
+            parts = _CODE_OR_TAG.split(html)
+            parts[::2] = [_TAG.sub(self._link_tag, part) for part in parts[::2]]
+            html = "".join(parts)
+        if self.find_title is not None and "</a>" in html:
+            html = _BARE_LINK.sub(self._name_link, html)
+        return html
+
+    def _link_tag(self, match: re.Match[str]) -> str:
+        name = match[2].lower()
+        return (
+            f'<a href="{self._tag_site(is_meta=bool(match[1]))}/questions/tagged/'
+            f'{quote(name, safe=".#-").replace("%2B", "%2b")}" class="post-tag" '
+            f'title="show questions tagged &#39;{name}&#39;" rel="tag">{name}</a>'
+        )
+
+    def _tag_site(self, *, is_meta: bool) -> str:
+        """Return the start of addresses of tags: empty on the site of the tag itself."""
+        host = self.host or ""
+        labels = host.split(".")
+        if host == "meta.stackexchange.com" or ("meta" in labels) == is_meta:
+            return ""
+        if not is_meta:
+            labels.remove("meta")
+        elif host.endswith(".stackexchange.com") or len(labels) > 2:
+            labels.insert(1, "meta")
+        else:
+            labels.insert(0, "meta")
+        return f"https://{'.'.join(labels)}" if host else "https://meta.stackexchange.com"
+
+    def _name_link(self, match: re.Match[str]) -> str:
+        assert self.find_title is not None
+        title = self.find_title(match[1], int(match[2]))
+        return match[0] if title is None else match[0].replace(f">{match[4]}<", f">{title}<")
+
+
+def _name_languages(html: str) -> str:
+    """Turn comments that name the language of code to classes."""
+    if "<!-- language" not in html:
+        return html
+    start = f'<pre{MADE} class="{{}} prettyprint-override"><code>'
+    html = _LANGUAGE.sub(lambda match: start.format(match[1]), html)
+    if match := _LANGUAGE_OF_ALL.search(html):
+        html = html.replace("<pre><code>", start.format(match[1]))
     return html
 
 
-def _prepare(text: str, *, is_old: bool) -> str:
-    """Change lines outside of code that CommonMark would read otherwise."""
-    lines: list[str] = []
-    fence, starts, is_paragraph, was_quote = "", True, False, False
-    for typed in text.split("\n"):
-        line = typed
-        match = _FENCE.match(line)
-        if match and (not fence or match[1].startswith(fence)):
-            fence = "" if fence else match[1]
-        elif not fence and not _INDENTED.match(line):
-            if starts:
-                is_paragraph = not _ITEM.match(line)
-            line = _SPOILER.sub(rf"\1 {_SPOILED}" if not was_quote else r"\1 ", line)
-            line = _INLINE_TAG.sub(_HERE, line)
-            if is_old:
-                line = _read_as_before(line, is_paragraph=is_paragraph and not starts)
-                if _QUOTE.match(line) and was_quote and not lines[-1].strip():
-                    lines[-1] = ">"
-                if _DEFINITION.match(line) and not starts and not _DEFINITION.match(lines[-1]):
-                    lines.append("")
-        is_blank = not line.strip()
-        starts = is_blank or _TITLE_LINE.match(line) is not None
-        was_quote = bool(_QUOTE.match(line)) or (was_quote and is_blank)
-        lines.append(line)
-    return "\n".join(lines)
-
-
-def _read_as_before(line: str, *, is_paragraph: bool) -> str:
-    """Change a line of a text from before CommonMark; `is_paragraph` if it continues a paragraph.
-
-    Headings needed no space, `1)` was no list, and a list could not interrupt a paragraph.
-    """
-    line = _HEADING.sub(r"\1 ", line)
-    line = _PARENTHESIS.sub(r"\1\\)", line)
-    if is_paragraph and _ITEM.match(line):
-        line = _MARKER.sub(r"\\\1", line, count=1)
-    return line
-
-
-def _link_tag(match: re.Match[str]) -> str:
-    host = "https://meta.stackexchange.com" if match[1] else ""
+def _add_circuit_lab(match: re.Match[str]) -> str:
+    """Add the link below a schematic, which the sites add to the picture."""
+    address = quote(match[1], safe="").replace("%3A", "%3a").replace("%2F", "%2f")
     return (
-        f'<a href="{host}/questions/tagged/{match[2]}" class="post-tag" '
-        f'title="show questions tagged &#39;{match[2]}&#39;" rel="tag">{match[2]}</a>'
+        f"![schematic]({match[1]})\n\n"
+        f'<sup><a href="/plugins/schematics?image={address}">simulate this circuit</a> \u2013 '
+        'Schematic created using <a href="https://www.circuitlab.com/">CircuitLab</a></sup>\n\n'
     )
-
-
-def _name_link(match: re.Match[str], find_title: FindTitle) -> str:
-    title = find_title(match[1], int(match[2]))
-    return match[0] if title is None else match[0].replace(f">{match[4]}<", f">{title}<")

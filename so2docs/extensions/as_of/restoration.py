@@ -18,7 +18,7 @@ import orjson
 from so2docs.counts import RowCounts, TableCounts
 from so2docs.domain import license_at, site_host
 from so2docs.extensions.as_of.existence import Existence
-from so2docs.extensions.as_of.rendering import render
+from so2docs.extensions.as_of.rendering import Renderer
 from so2docs.options.table import Options
 from so2docs.parse import bodies
 from so2docs.parse.keys import (
@@ -138,6 +138,7 @@ class Restoration:
     ) -> None:
         self._get_title = get_title
         self._host = options.host
+        self._renderer = Renderer(options.host, self._find_title)
         self._counts = counts
         self.strays: list[bytes] = []
         self._first_question_of = first_question_of
@@ -354,7 +355,7 @@ class Restoration:
         is_markdown = row[BODY_FROM.key] == FROM_HISTORY and "Body" in row
         source = row.get("Body", "")
         if is_markdown and self._needs_html:
-            row["Body"] = render(source, post.date, self._find_title)
+            row["Body"] = self._renderer.render(source, post.date)
         if not self._filter.passes(post.kind, row):
             self._reject(post)
             return
