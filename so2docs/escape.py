@@ -27,6 +27,11 @@ def remove_bidi_controls(text: str) -> str:
     return _TURNING.sub("\ufffd", text)
 
 
+def printable(name: str) -> str:
+    """Replace the bytes of a file name that are not UTF-8 with U+FFFD."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
+
+
 def for_terminal(text: object) -> str:
     """Replace control characters, including those for text direction, with U+FFFD."""
     return _CONTROL.sub("\ufffd", str(text).replace("\r\n", "\n"))

@@ -7,6 +7,7 @@ import re
 
 from so2docs.domain import site_host
 from so2docs.errors import OptionError, flag, without_secrets
+from so2docs.escape import printable
 
 _EXTENSIONS = re.compile(r"(?<!^)(?:\.(?:7z|zip|gz|bz2|xz|zst|xml))+$", re.IGNORECASE)
 _TABLE = re.compile(r"(?:^|[-_.])posts$", re.IGNORECASE)
@@ -42,10 +43,10 @@ def site_from_name(source: str | os.PathLike[str]) -> str:
         raise OptionError("standard input has no name; give the name of a file")
     path = without_secrets(os.fspath(source))
     if not os.path.isdir(path):
-        if name := stem(os.path.basename(path)):
+        if name := stem(printable(os.path.basename(path))):
             return without_date(name)
         path = os.path.dirname(path)
-    return without_date(os.path.basename(os.path.abspath(path))) or "posts"
+    return without_date(printable(os.path.basename(os.path.abspath(path)))) or "posts"
 
 
 def stem(name: str) -> str:

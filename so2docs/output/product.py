@@ -34,7 +34,9 @@ from so2docs.output.provenance import (
     File,
     Provenance,
     State,
+    dump_record,
     load,
+    parse_record,
 )
 from so2docs.progress import log
 from so2docs.registry import Registry, check_function
@@ -288,8 +290,8 @@ def read_recipe(path: str) -> str | None:
 def _read_sealed(data: bytes) -> bytes:
     """Return the record in the bytes of a file from `write_record`; empty if damaged."""
     try:
-        values = orjson.loads(data)
-        record = orjson.dumps(values["record"], option=orjson.OPT_SORT_KEYS)
+        values = parse_record(data)
+        record = dump_record(values["record"])
         return record if values["crc"] == crc32(record) else b""
-    except (orjson.JSONDecodeError, KeyError, TypeError):
+    except (KeyError, TypeError, ValueError):
         return b""

@@ -7,6 +7,7 @@ output has no record.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -19,6 +20,7 @@ from so2docs._version import __version__
 from so2docs.counts import fits_type
 from so2docs.dump.storage import sample_hash
 from so2docs.errors import flag, without_secrets
+from so2docs.escape import printable
 from so2docs.options.option import entries
 from so2docs.options.request import Fingerprint
 from so2docs.options.sites import published_host, site_from_name
@@ -178,7 +180,7 @@ class Provenance:
 
     def to_json(self) -> bytes:
         """Return the provenance as JSON."""
-        return orjson.dumps(self.as_dict(), option=orjson.OPT_SORT_KEYS)
+        return dump_record(self.as_dict())
 
     def compare(self, requested: Provenance) -> Comparison:
         """Compare this record of an existing product with the record of the requested product."""
@@ -251,12 +253,36 @@ def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def dump_record(values: dict[str, Any]) -> bytes:
+    """Return a record as JSON with sorted keys.
+
+    The files of a product may have names that are not UTF-8: those are escaped as lone surrogates.
+    """
+    try:
+        return orjson.dumps(values, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        return json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
+
+
+def parse_record(data: bytes) -> Any:
+    """Parse a record; raise `ValueError` if it is damaged."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        if b"\\ud" not in data:
+            raise
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+
+
 def load(data: bytes) -> Provenance | None:
     """Parse the result of `to_json`; None if the data is damaged or has other fields or types."""
     try:
-        values = parse_files(orjson.loads(data))
+        values = parse_files(parse_record(data))
         record = Provenance(**values)
-    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
     parts = [(Provenance, values), *((File, f._asdict()) for f in (*record.input, *record.files))]
     is_sound = all(
@@ -271,5 +297,5 @@ def parse_files(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _printable_name(path: str) -> str:
-    """Return the file name in a path or URL; bytes that are not UTF-8 become `?`."""
-    return os.path.basename(without_secrets(path)).encode(errors="replace").decode()
+    """Return the file name in a path or URL."""
+    return printable(os.path.basename(without_secrets(path)))

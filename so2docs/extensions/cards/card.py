@@ -8,6 +8,7 @@ from pathlib import Path
 
 from so2docs.dump.storage import is_url
 from so2docs.errors import OptionError, OutputError, flag
+from so2docs.escape import printable
 from so2docs.extensions.cards.manifest import (
     DESCRIBED,
     FORMAT,
@@ -144,7 +145,7 @@ class Card(Product[str]):
             raise NothingToDescribeError(
                 f"{self._folder or '.'}: no card is written, since no output in it has a document"
             )
-        return readme_text(title_of(outputs), _by_configuration(outputs)).encode()
+        return printable(readme_text(title_of(outputs), _by_configuration(outputs))).encode()
 
 
 def _by_configuration(outputs: list[DescribedOutput]) -> dict[str, DescribedOutput]:

@@ -15,12 +15,11 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from so2docs.counts import plural
 from so2docs.dump.opening import SourceFile
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import DumpError, OptionError, OutputError, flag
+from so2docs.escape import printable
 from so2docs.extensions.cards.document_schema import build_schema
 from so2docs.options.output_form import RECORDS
 from so2docs.options.recipe import METADATA
@@ -29,7 +28,7 @@ from so2docs.options.table import OutputForm
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import MANIFEST, RECORD, side_file
 from so2docs.output.product import read_provenance
-from so2docs.output.provenance import File, Provenance, parse_files
+from so2docs.output.provenance import File, Provenance, parse_files, parse_record
 from so2docs.progress import log
 
 FORMAT = 1
@@ -92,7 +91,7 @@ class Manifest(Provenance):
             )
         return cls(
             **values,
-            output=_name(output),
+            output=printable(_name(output)),
             documents={} if is_set else {n: _count(path, record) for n, path in paths.items()},
             schema=_schema(record.options, record.counts["recipe"]),
             license=_license(hashes),
@@ -184,7 +183,7 @@ def _schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | 
 def load(path: str) -> Manifest:
     """Read and check the manifest at `path`; raise `OutputError` if it is not intact."""
     try:
-        values = orjson.loads(Path(path).read_bytes())
+        values = parse_record(Path(path).read_bytes())
         if values.pop("checksum") == _checksum(values) and values["format"] == FORMAT:
             return Manifest(**parse_files(values))
         reason = "it is damaged, or from another version of so2docs"
@@ -195,7 +194,7 @@ def load(path: str) -> Manifest:
         ) from None
     except OSError as error:
         reason = str(error.strerror)
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         reason = "it is damaged, or not a manifest"
     raise OutputError(
         f"{path}: the manifest cannot be read ({reason}); convert the dump again with "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,6 +16,7 @@ import orjson
 
 from so2docs.domain import site_language
 from so2docs.errors import OutputError, flag
+from so2docs.escape import printable
 from so2docs.extensions.sqlite.layout import ABOUT, FORMAT, PAGES, SEARCH, literal, quoted
 from so2docs.output.provenance import Provenance, load
 
@@ -84,9 +86,8 @@ def connect(path: str) -> sqlite3.Connection:
         OutputError: The file cannot be opened.
     """
     with explain_database_errors(path):
-        return sqlite3.connect(
-            f"file:{quote(path)}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
-        )
+        uri = f"file:{quote(os.fsencode(path))}?mode=ro"
+        return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
 
 
 @contextmanager
@@ -199,7 +200,7 @@ def datasette_files(database: str, about: About) -> dict[str, bytes]:
         "source": "Stack Exchange data dump",
         "source_url": f"https://{hosts[0]}/" if hosts else "https://stackexchange.com/sites",
     }
-    databases = {Path(database).stem: {"tables": _tables(about)}}
+    databases = {printable(Path(database).stem): {"tables": _tables(about)}}
     files = {
         ".metadata.json": values | {"databases": databases},
         ".datasette.yaml": {"databases": databases},

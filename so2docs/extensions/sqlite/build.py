@@ -25,6 +25,7 @@ import orjson
 
 from so2docs.domain import SCORE_BINS
 from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable, taking_options
+from so2docs.escape import printable
 from so2docs.extensions.sqlite.about import datasette_files, read_about
 from so2docs.extensions.sqlite.ascending import AscendingRows
 from so2docs.extensions.sqlite.layout import (
@@ -516,7 +517,7 @@ class _Building:
         yield from self._insert_waiting(math.inf, source.label)
         sites = sorted(total.sites) if self.site_field is not None else [None]
         return {
-            "source": os.path.basename(source.name),
+            "source": printable(os.path.basename(source.name)),
             "provenance": None if source.provenance is None else source.provenance.as_dict(),
             "parts": sorted(total.parts),
             "sites": [

@@ -12,6 +12,7 @@ from so2docs.api.documents import documents
 from so2docs.api.resolve import find_input, options_for
 from so2docs.dump.source import Source
 from so2docs.errors import OptionError, OutputError, flag
+from so2docs.escape import printable
 from so2docs.extensions.sqlite.layout import PROFILE
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.output.new_files import temporary_folder
@@ -48,7 +49,7 @@ class DocumentSource:
     def stem(self) -> str:
         """The name without folder and extensions; `questions` if the source has no name."""
         if self.is_output:
-            return os.path.basename(OutputPaths(self.name, None).stem)
+            return printable(os.path.basename(OutputPaths(self.name, None).stem))
         return site_from_name(self.name) if self.name not in ("", "-") else "questions"
 
     @property

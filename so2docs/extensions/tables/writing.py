@@ -16,6 +16,7 @@ import orjson
 
 from so2docs.dump.kinds import PARQUET
 from so2docs.errors import DiskFullError, OutputError
+from so2docs.escape import printable
 from so2docs.extensions.parquet import footer
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.sql import Dialect, column_types
@@ -281,6 +282,8 @@ class DuckdbWriter:
     def __init__(self, path: str) -> None:
         import duckdb
 
+        if printable(path) != path:
+            raise OutputError(f"{path}: DuckDB writes only names in UTF-8; choose another folder")
         self._path = path
         self._remove()
         with _explain_duckdb(path):

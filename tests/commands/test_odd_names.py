@@ -1,0 +1,95 @@
+"""File names that are not UTF-8, from old disks and archives; commands read and write them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.command import COMMAND, run
+
+import so2docs
+
+E = b"caf\xe9"
+DUMP = b"sample.stackexchange.com.7z"
+TITLE = "How do I slice bread?"
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = os.fsencode(tmp_path_factory.mktemp("names") / os.fsdecode(E))
+    os.mkdir(folder)
+    run("sample", os.fsdecode(folder), code=0)
+    return folder
+
+
+def run_in(folder: bytes, *words: bytes) -> str:
+    """Run a command whose arguments are any bytes; return what it prints."""
+    code = "import os, sys; from so2docs.cli import run; sys.exit(run(list(map(os.fsdecode, {}))))"
+    done = subprocess.run(
+        [COMMAND[0], "-c", code.format(list(words))], cwd=folder, capture_output=True, check=False
+    )
+    printed = done.stdout + done.stderr
+    assert done.returncode == 0, printed.decode(errors="backslashreplace")
+    return printed.decode()
+
+
+FLAT = (b"--format", b"csv", b"--load", b"mysql", b"--single-file")
+WAYS = {
+    "tables": (b"tables", DUMP, E + b".tables"),
+    "csv": (b"tables", DUMP, E + b".script", *FLAT),
+    "flat database": (b"tables", DUMP, E + b".flat", b"--format", b"sqlite"),
+    "tags": (b"tags", DUMP, E + b".tags.jsonl"),
+    "report": (b"convert", DUMP, E + b".r.jsonl", b"--report", E + b".json"),
+    "parquet": (b"convert", DUMP, E + b".parquet"),
+    "retrieval set": (b"convert", DUMP, E + b".set", b"--recipe", b"beir"),
+    "several": (b"convert", DUMP, b"--output-dir", E + b".several", b"--card"),
+    "inspect": (b"inspect", b"../" + E, b"--json"),
+    "odd tag": (b"convert", DUMP, E + b".none.jsonl", b"--tag", E),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", WAYS)
+def test_commands_write_such_names_twice(way: str, folder: bytes) -> None:
+    run_in(folder, *WAYS[way])
+    run_in(folder, *WAYS[way], *([] if way == "inspect" else [b"--update"]))
+
+
+@pytest.mark.long
+def test_outputs_with_such_names_are_read(folder: bytes) -> None:
+    run_in(folder, b"convert", DUMP, E + b".jsonl", b"--card")
+    run_in(folder, b"convert", DUMP, b"other.jsonl", b"--card")
+    assert run_in(folder, b"verify", E + b".jsonl").startswith("caf\ufffd.jsonl: 1 file with")
+    run_in(folder, b"card", E + b".jsonl")
+    run_in(folder, b"stats", E + b".jsonl")
+    run_in(folder, b"show", E + b".jsonl", b"1")
+    run_in(folder, b"diff", b"other.jsonl", E + b".jsonl", E + b".diff.jsonl")
+    run_in(folder, b"sqlite", E + b".jsonl", E + b".db")
+    run_in(folder, b"sqlite", DUMP, E + b".of.a.dump.db")
+    path = Path(os.fsdecode(folder), os.fsdecode(E) + ".jsonl")
+    manifest = Path(f"{path.parent}/.{path.name}.manifest").read_bytes()
+    assert json.loads(manifest)["files"][0]["name"] == path.name
+
+
+@pytest.mark.long
+def test_split_outputs_with_such_names_are_complete(folder: bytes) -> None:
+    words = (b"convert", DUMP, E + b".split.jsonl", b"--split", b"2files", b"--card")
+    run_in(folder, *words)
+    assert run_in(folder, b"verify", E + b".split.jsonl").startswith(
+        "caf\ufffd.split.jsonl: 2 files"
+    )
+    assert "up to date" in run_in(folder, *words)
+
+
+def test_a_site_without_utf_8_in_its_name(folder: bytes, tmp_path: Path) -> None:
+    site = tmp_path / os.fsdecode(E)
+    site.mkdir()
+    (site / "Posts.xml").write_text('<posts>\n<row Id="1" PostTypeId="1" />\n</posts>\n')
+    documents = list(so2docs.documents(site, site_field="Site"))
+    assert documents[0]["Site"] == "caf\ufffd"  # type: ignore[typeddict-item]
