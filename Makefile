@@ -6,7 +6,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
 CORE := setup.py $(wildcard so2docs/parse/native/*)
 
-.PHONY: demo test test-long test-spark test-browser test-datasets fuzz faults format docs bench bench-recipes bench-sources profile sanitize fuzz-core clean
+.PHONY: demo test test-long test-spark test-browser test-datasets format docs clean
 
 demo: $(VENV)/installed
 	@$(BIN)/so2docs convert samples/posts.xml build/questions.jsonl.gz --force
@@ -53,83 +53,9 @@ $(READERS)/installed: pyproject.toml $(CORE)
 	  'psycopg2-binary==2.9.6' || echo "the tests with RavenDB are skipped: its server cannot be installed"
 	@touch $@
 
-# Fuzz the conversion for SECONDS, guided by coverage if atheris can be installed.
-SECONDS ?= 600
-fuzz: $(VENV)/installed-test
-	-$(BIN)/python -m pip install --quiet atheris
-	$(BIN)/python fuzz/fuzz_convert.py --seconds $(SECONDS)
-	$(BIN)/python fuzz/fuzz_seven_zip.py
-
-# Run conversions under random faults, then commands with one failing system call (on Linux, with gcc).
-# To repeat a finding, pass its seed: make faults ROUNDS=1 SEED=...
-# EVERY=diff makes each system call of this command fail in turn.
-ROUNDS ?= 2000
-SEED ?= 0
-faults: $(VENV)/installed-test
-ifdef EVERY
-	$(BIN)/python faults --every "$(EVERY)"
-else
-	$(BIN)/python faults --rounds $(ROUNDS) --seed $(SEED)
-	$(BIN)/python faults --calls --rounds $(ROUNDS) --seed $(SEED)
-endif
-
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-
-# Test the compiled core under the sanitizers, with SSE2 and without, also with failing allocations.
-# The C code alone is also tested with NEON, if Debian's gcc-aarch64-linux-gnu and qemu-user are installed.
-# Tests of published dumps are left out: they unpack the dumps with py7zr, whose ciphers the sanitizer rejects.
-SANITIZED := build/sanitized
-SANITIZERS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
-INCLUDE = -I$(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
-SOURCES := $(wildcard so2docs/parse/native/*.c)
-ARM := aarch64-linux-gnu
-
-$(SANITIZED)/so2docs: $(VENV)/installed-test $(wildcard so2docs/*.py so2docs/*/*) $(SOURCES)
-	rm -rf $@ && mkdir -p $(@D) && cp -r so2docs $@ && rm -f $@/parse/_core*.so
-
-sanitize: $(SANITIZED)/so2docs
-	PYTHONPATH=tests $(BIN)/python -m support.twins $(SANITIZED)/seeds
-	for variant in "" -DSO2DOCS_PORTABLE; do \
-	  gcc $(SANITIZERS) $$variant -DREPLAY fuzz/fuzz_canonical.c -o $(SANITIZED)/replay && \
-	  $(SANITIZED)/replay $(SANITIZED)/seeds/* || exit 1; \
-	done > $(SANITIZED)/replayed
-	if command -v $(ARM)-gcc && command -v qemu-aarch64; then \
-	  $(ARM)-gcc -O1 -static -DREPLAY fuzz/fuzz_canonical.c -o $(SANITIZED)/replay && \
-	  qemu-aarch64 $(SANITIZED)/replay $(SANITIZED)/seeds/* >> $(SANITIZED)/replayed; \
-	fi
-	cat $(SANITIZED)/replayed
-	test "$$(sort -u $(SANITIZED)/replayed | wc -l)" = 1
-	PYTHONPATH=tests $(BIN)/python -m support.bzip2_samples $(SANITIZED)/bzip2-seeds
-	for variant in "" -DSO2DOCS_PORTABLE; do \
-	  gcc $(SANITIZERS) $$variant -DREPLAY fuzz/fuzz_bzip2.c -lbz2 -o $(SANITIZED)/replay && \
-	  $(SANITIZED)/replay $(SANITIZED)/bzip2-seeds/* || exit 1; \
-	done > $(SANITIZED)/replayed
-	cat $(SANITIZED)/replayed
-	test "$$(sort -u $(SANITIZED)/replayed | wc -l)" = 1
-	for variant in "" -DSO2DOCS_PORTABLE; do \
-	  gcc -shared -fPIC $(SANITIZERS) $$variant $(INCLUDE) $(SOURCES) -o $</parse/_core.abi3.so && \
-	  LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 SO2DOCS_EXAMPLES=500 \
-	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider -k "not published_bodies and not published_dump" tests/parse/test_core.py tests/parse/test_join.py tests/extensions/markdown/test_markdown.py tests/store/test_idmap.py tests/dump/test_bzip2.py tests/extensions/parquet/test_row_group.py || exit 1; \
-	done
-
-# Fuzz for thirty minutes, guided by coverage: the C code alone, bzip2 against libbz2, both cores side by side.
-FUZZ_SECONDS ?= 600
-FUZZ := -dict=fuzz/fuzz_core.dict -timeout=20 -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1
-
-fuzz-core: $(SANITIZED)/so2docs
-	$(BIN)/python -m pip install --quiet atheris
-	PYTHONPATH=tests $(BIN)/python -m support.twins $(SANITIZED)/corpus
-	clang $(SANITIZERS) -fsanitize=fuzzer fuzz/fuzz_canonical.c -o $(SANITIZED)/fuzz
-	$(SANITIZED)/fuzz $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
-	PYTHONPATH=tests $(BIN)/python -m support.bzip2_samples $(SANITIZED)/bzip2-corpus
-	clang $(SANITIZERS) -fsanitize=fuzzer fuzz/fuzz_bzip2.c -lbz2 -o $(SANITIZED)/fuzz
-	$(SANITIZED)/fuzz -timeout=20 -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/bzip2-corpus
-	clang -shared -fPIC $(SANITIZERS) -fsanitize=fuzzer-no-link $(INCLUDE) $(SOURCES) -o $</parse/_core.abi3.so
-	LD_PRELOAD=$$($(BIN)/python -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so \
-	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED):tests \
-	  $(BIN)/python fuzz/fuzz_core.py $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
 
 docs: $(VENV)/installed-test
 	$(BIN)/python -m cogapp -r -I tests so2docs/__init__.py so2docs/options/keywords.py so2docs/types.py
@@ -152,31 +78,11 @@ $(VENV)/installed-test: $(VENV)/pyvenv.cfg pyproject.toml $(CORE)
 	echo "the compiled core does not build: $(BIN)/python -m pip install --verbose --editable ."; exit 1; fi
 	@mkdir -p build && touch $(VENV)/installed $@  # Both targets share one build of the core.
 
-# Compare the speed with the floor and with other programs; takes minutes. SIZE=10GB makes a larger dump.
-SIZE ?= 1GB
-bench: $(VENV)/installed-bench
-	$(BIN)/python benchmarks/run.py --size $(SIZE) --json build/bench.json
-
-# Convert the same dump from each kind of source, and 45 GB from a pipe (LARGE=8GB for less).
-# Takes an hour and 50 GB of disk space.
-LARGE ?= 45GB
-bench-sources: $(VENV)/installed
-	$(BIN)/python benchmarks/sources.py --size $(SIZE) --large $(LARGE)
-
-# Profile one worker in each pass.
-profile: $(VENV)/installed
-	@mkdir -p build && test -f build/profile.xml || $(BIN)/python benchmarks/make_dump.py build/profile.xml --size 300MB
-	$(BIN)/python benchmarks/profile_passes.py build/profile.xml
-
 $(VENV)/installed-spark: $(VENV)/installed-test
 	$(BIN)/python -m pip install --quiet --editable '.[spark,stores]'
 	@touch $@
 
-$(VENV)/installed-bench: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --editable '.[bench]'
-	@touch $@
-
-include packaging/release.mk
+include checks/faults/faults.mk checks/fuzz/fuzz.mk checks/benchmarks/benchmarks.mk packaging/release.mk
 
 clean:
 	rm -rf $(VENV) build *.egg-info

@@ -8,9 +8,6 @@ import subprocess
 import sys
 
 import pytest
-from support.command import run_python
-from support.places import CHECKOUT, LONG
-
 from faults import calls
 from faults.call_rounds import plan_call
 from faults.plan import plan_of
@@ -22,6 +19,8 @@ from faults.verdict import (
     check_messages,
     check_refused,
 )
+from support.command import run_python
+from support.places import CHECKOUT, LONG
 
 SEED = os.environ.get("SO2DOCS_FAULT_SEED", "0")
 
@@ -45,7 +44,8 @@ needs_gcc = pytest.mark.skipif(not calls.is_supported(), reason="needs gcc")
 
 def rounds(*options: str, before: str = "") -> subprocess.CompletedProcess[str]:
     """Run rounds in a separate process, because they fork; `before` is code to run first."""
-    code = f"import sys; sys.path.insert(0, 'tests')\nimport faults.__main__ as run\n{before}\n"
+    path = "import sys; sys.path[:0] = ['checks', 'tests']"
+    code = f"{path}\nimport faults.__main__ as run\n{before}\n"
     return run_python("-c", code + "run.main()", *options, cwd=CHECKOUT, code=None)
 
 

@@ -14,7 +14,7 @@ from so2docs.parse import core
 
 
 def run(script: str, *arguments: object) -> str:
-    command = [sys.executable, CHECKOUT / "benchmarks" / script, *map(str, arguments)]
+    command = [sys.executable, CHECKOUT / "checks" / "benchmarks" / script, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

@@ -11,7 +11,7 @@ from support.places import CHECKOUT
 def test_recipes() -> None:
     environment = {name: value for name, value in os.environ.items() if name[:2] != "PG"}
     environment["PGHOST"] = str(CHECKOUT / "no-server")
-    result = run_python("docs/loading_check.py", cwd=CHECKOUT, env=environment, timeout=120)
+    result = run_python("checks/loading.py", cwd=CHECKOUT, env=environment, timeout=120)
     outcomes = {line[:36].strip(): line[37:] for line in result.stdout.splitlines()}
     for name in ("DuckDB", "sqlite-utils", "DuckDB, several sites", "pandas, several sites"):
         assert outcomes[name].startswith("ran: "), outcomes

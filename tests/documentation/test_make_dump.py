@@ -11,7 +11,7 @@ import pytest
 from support.command import run_python
 from support.places import CHECKOUT
 
-SCRIPT = CHECKOUT / "benchmarks" / "make_dump.py"
+SCRIPT = CHECKOUT / "checks" / "benchmarks" / "make_dump.py"
 Dumps = dict[str, tuple[bytes, make_dump.Made]]
 SIZE = 2_000_000
 ORDERS = ("sorted", "grouped", "shuffled")

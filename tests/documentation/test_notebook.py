@@ -6,7 +6,7 @@ import pytest
 from support.command import run_python
 from support.places import CHECKOUT
 
-NOTEBOOK = CHECKOUT / "examples" / "questions.ipynb"
+NOTEBOOK = CHECKOUT / "docs" / "tutorials" / "questions.ipynb"
 
 # Do what a notebook does: run a cell, and show the value of its last line.
 RUN = """

@@ -1,6 +1,6 @@
 """Data to be compressed with bzip2 in tests and by fuzzers.
 
-`python -m support.bzip2_samples FOLDER` writes seeds for `fuzz/fuzz_bzip2.c`.
+`python -m support.bzip2_samples FOLDER` writes seeds for `checks/fuzz/fuzz_bzip2.c`.
 """
 
 import bz2

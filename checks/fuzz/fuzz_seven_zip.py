@@ -1,6 +1,6 @@
 """Fuzz the reader of 7z headers: any header must give files, or an error of this package.
 
-    python fuzz/fuzz_seven_zip.py --seconds 60 [--seed 1]
+    python checks/fuzz/fuzz_seven_zip.py --seconds 60 [--seed 1]
 
 The checksums of the changed headers are right, so that all of them are read. Memory is limited. A
 header that breaks a promise is written to `build/fuzz/`.
@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[1]
+CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(CHECKOUT), str(CHECKOUT / "tests")]
 FINDINGS = CHECKOUT / "build" / "fuzz"
 MOST_MEMORY = 2 * 1024**3

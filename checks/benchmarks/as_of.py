@@ -1,6 +1,6 @@
 """Compare the state of a date, restored from a later dump, with the dump published then.
 
-    python benchmarks/as_of.py LATER_DUMP PUBLISHED_DUMP DATE
+    python checks/benchmarks/as_of.py LATER_DUMP PUBLISHED_DUMP DATE
 
 LATER_DUMP is an archive or a folder with all tables; PUBLISHED_DUMP is a `Posts.xml` or its folder.
 For each attribute, the script prints how many posts have the same value in both. With `--show N`,

@@ -1,6 +1,6 @@
 """Mutation testing: make one change to a module at a time, and check whether its tests fail.
 
-    python fuzz/mutate.py --count 20 --seed 0 merge spill
+    python checks/fuzz/mutate.py --count 20 --seed 0 merge spill
 
 The seed selects a random sample of the possible changes. Each is tested in a forked process, in
 which other packages are already imported, so a change takes only as long as its tests. (mutmut
@@ -32,7 +32,7 @@ import tqdm
 from so2docs import zstd
 
 PRELOADED = (isal.isal_zlib, lxml.etree, orjson, py7zr, tqdm, zstd)
-CHECKOUT = Path(__file__).resolve().parents[1]
+CHECKOUT = Path(__file__).resolve().parents[2]
 SECONDS = 60
 """Maximum CPU seconds for the tests of a change, which may be in an endless loop."""
 

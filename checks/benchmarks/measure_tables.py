@@ -1,8 +1,8 @@
 """Measure the CPU time and spill size of each table, and the CPU time of nesting all of them.
 
-`python benchmarks/measure_tables.py FOLDER` measures a folder written by `make_tables.py`, with one
-worker. CPU time is reliable even on a busy machine. A conversion with `--jobs N` on N idle cores
-takes about an Nth of the CPU time as wall time.
+`python checks/benchmarks/measure_tables.py FOLDER` measures a folder written by `make_tables.py`,
+with one worker. CPU time is reliable even on a busy machine. A conversion with `--jobs N` on N idle
+cores takes about an Nth of the CPU time as wall time.
 """
 
 import argparse

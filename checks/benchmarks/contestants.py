@@ -1,4 +1,4 @@
-"""Programs to compare so2docs with: `python benchmarks/contestants.py NAME DUMP OUT` runs one.
+"""Programs to compare so2docs with; `contestants.py NAME DUMP OUT` runs one.
 
 `iterparse` and `compress` are lower bounds: `iterparse` only reads every row with lxml, and
 `compress` only compresses the documents with ISA-L. `rows_to_json` is the lower bound for the

@@ -1,6 +1,6 @@
 """Measure the speed of decompressing and converting a dump, and the number of busy cores.
 
-`python benchmarks/packed.py DUMP.7z`
+`python checks/benchmarks/packed.py DUMP.7z`
 """
 
 from __future__ import annotations

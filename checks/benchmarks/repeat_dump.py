@@ -1,6 +1,6 @@
 """Write a dump of any size to standard output, by repeating the rows of a dump with new ids.
 
-    python benchmarks/repeat_dump.py Posts.xml 45GB | so2docs convert - questions.jsonl.gz
+    python checks/benchmarks/repeat_dump.py Posts.xml 45GB | so2docs convert - questions.jsonl.gz
 
 The rows are split at their ids only once, so writing a gigabyte takes one CPU second. The input
 dump is kept in memory.

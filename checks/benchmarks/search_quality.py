@@ -1,6 +1,6 @@
 """Measure how often a search in other words finds the question that is meant.
 
-    python benchmarks/search_quality.py ../shared/dumps
+    python checks/benchmarks/search_quality.py ../shared/dumps
 
 `search_needs.tsv` has 100 needs: a dump, the id of a question, and words that a person who needs
 this question could type. They were chosen before the ranking. The ranking was chosen with every

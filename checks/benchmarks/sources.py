@@ -1,7 +1,7 @@
 """Compare conversions of each kind of source with its usual tool and with a bare lxml loop.
 
-`python benchmarks/sources.py --size 1GB --large 45GB --rounds 3 [--only pipe,large]` needs 7z (or
-7zz), zstd and gzip. The parts are:
+`python checks/benchmarks/sources.py --size 1GB --large 45GB --rounds 3 [--only pipe,large]` needs
+7z (or 7zz), zstd and gzip. The parts are:
 
 - `file`: a plain file
 - `pipe`: a pipe, gzip and zstd

@@ -1,6 +1,6 @@
 """Fuzz the conversion: any bytes must give the oracle's documents, or an error of this package.
 
-    python fuzz/fuzz_convert.py --seconds 600 [--seed 1] [--engine atheris|random]
+    python checks/fuzz/fuzz_convert.py --seconds 600 [--seed 1] [--engine atheris|random]
 
 atheris steers the mutations by code coverage; `random` flips, cuts, repeats and splices bytes of
 the samples at random. An input that breaks a promise is written to `build/fuzz/`; add it to
@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[1]
+CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(CHECKOUT), str(CHECKOUT / "tests")]
 FINDINGS = CHECKOUT / "build" / "fuzz"
 

@@ -1,9 +1,9 @@
 """Measure look-ups in an output, the size and rebuilding of its index, and `so2docs stats`.
 
-    python benchmarks/make_dump.py /tmp/Posts.xml --size 3GB
+    python checks/benchmarks/make_dump.py /tmp/Posts.xml --size 3GB
     so2docs convert /tmp/Posts.xml /tmp/questions.jsonl.gz
-    python benchmarks/lookup.py /tmp/questions.jsonl.gz
-    python benchmarks/lookup.py /tmp/questions.jsonl.gz --dump /tmp/Posts.xml   # also converts
+    python checks/benchmarks/lookup.py /tmp/questions.jsonl.gz
+    python checks/benchmarks/lookup.py /tmp/questions.jsonl.gz --dump /tmp/Posts.xml  # converts too
 
 Before each cold look-up, the output and its index are dropped from the page cache, and the output
 is reopened. CPU time covers all processes. On a busy machine, it is more reliable than wall time.

@@ -1,14 +1,14 @@
 """Make the screenshots in serve.md from the sample site of the tests.
 
-python docs/serve_screenshots.py
+python checks/serve_screenshots.py
 """
 
 import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests"))
+CHECKOUT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(CHECKOUT / "tests"))
 
 from support.browser import browser  # noqa: E402
 from support.serve_site import make, served  # noqa: E402
@@ -40,7 +40,7 @@ def main() -> None:
             )
             page = context.new_page()
             page.goto(f"{address}{path}")
-            page.screenshot(path=HERE / "images" / f"serve-{name}.png")
+            page.screenshot(path=CHECKOUT / "docs" / "images" / f"serve-{name}.png")
             context.close()
 
 

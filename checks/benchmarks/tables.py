@@ -1,8 +1,8 @@
 """Compare so2docs with alternatives that write generated tables as flat Parquet.
 
-`python benchmarks/tables.py --size 1GB --folder /tmp/tables` runs all programs whose packages are
-installed, in turn. Each writes all columns of all tables with their types. CPU time covers a
-process and all its children. Ratios are between medians.
+`python checks/benchmarks/tables.py --size 1GB --folder /tmp/tables` runs all programs whose
+packages are installed, in turn. Each writes all columns of all tables with their types. CPU time
+covers a process and all its children. Ratios are between medians.
 """
 
 from __future__ import annotations

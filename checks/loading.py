@@ -1,6 +1,6 @@
 """Run the recipes of loading.md with the available programs.
 
-    python docs/loading_check.py [Posts.xml]
+    python checks/loading.py [Posts.xml]
 
 Python packages are used if they can be imported, and servers if they answer: PostgreSQL with the
 usual PG* variables, OpenSearch or Elasticsearch at SO2DOCS_SEARCH (such as http://127.0.0.1:9200),

@@ -1,9 +1,9 @@
 """Measure the CPU time per row of each nested table, as a multiple of that of comments.
 
-`python benchmarks/history.py FOLDER` converts a folder written by `make_tables.py` several times:
-with nothing nested, with comments, and with each level of the history, in turn. The cost of a table
-is the CPU time of a conversion with the table, minus that of a conversion without tables. CPU times
-are medians.
+`python checks/benchmarks/history.py FOLDER` converts a folder written by `make_tables.py` several
+times: with nothing nested, with comments, and with each level of the history, in turn. The cost of
+a table is the CPU time of a conversion with the table, minus that of a conversion without tables.
+CPU times are medians.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Measure how long a database with each kind of full-text index takes to make and to search.
 
-    python benchmarks/sqlite_search.py questions.jsonl.gz
+    python checks/benchmarks/sqlite_search.py questions.jsonl.gz
 
 Queries are one to three words, half of them from a title and half from the start of a body; some
 have a tag or `score:`. CPU time is shown next to wall time, because it is reliable even on a busy

@@ -1,10 +1,10 @@
 """Measure three ways to process archives: unpack, unpack and convert, and convert directly.
 
-`python benchmarks/archives.py --size 300MB --size 1GB --sites 40 [--rounds 3]` needs 7z. Generated
-posts and tables, in the proportions of a small site, are packed in three forms: one solid bzip2
-block, as in published archives; one solid LZMA2 block; and one bzip2 block for each member. Each
-round measures the three ways one after the other, so other load on the machine slows down all of
-them. Packing and bzip2 take most of the time. Each step is logged to standard error with a
+`python checks/benchmarks/archives.py --size 300MB --size 1GB --sites 40 [--rounds 3]` needs 7z.
+Generated posts and tables, in the proportions of a small site, are packed in three forms: one solid
+bzip2 block, as in published archives; one solid LZMA2 block; and one bzip2 block for each member.
+Each round measures the three ways one after the other, so other load on the machine slows down all
+of them. Packing and bzip2 take most of the time. Each step is logged to standard error with a
 timestamp.
 """
 
@@ -72,6 +72,7 @@ def ways(archives: list[Path], work: Path) -> dict[str, list[Measured]]:
 
     Returns:
         The measurement of each way, in a list, by its name in the table.
+
     """
     out, converter = (
         work / "out",

@@ -1,4 +1,4 @@
-"""Run rounds of fault injection: `python faults --seed 0 --rounds 200`.
+"""Run rounds of fault injection: `python checks/faults --seed 0 --rounds 200`.
 
 A conversion is stopped, starved or damaged at one of its steps. With `--calls`, one system call of
 a writing command fails or is interrupted by a signal. With `--every NAME`, this happens to each
@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(1, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from faults import calls
 from faults.call_rounds import CallPlan, CallRounds, plan_call

@@ -1,6 +1,6 @@
 """Measure the response times of `so2docs serve` for each kind of page, and its memory.
 
-    python benchmarks/serve.py questions.db
+    python checks/benchmarks/serve.py questions.db
 
 One page of each kind is requested before the measurement; after that, the pages differ if possible.
 Times are in milliseconds: wall time, and CPU time of the server with its workers, which is also
