@@ -265,6 +265,7 @@ class ChunkTally(RowCounts):
         first_questions: For each post id found under several questions, the id of the first one.
         kept: For each keep list, the question id of each post that it names, by post id.
         named: Number of addresses of each post in the revisions from which posts are restored.
+        formula_sign: Delimiter of the first formula that a body marks; empty if none does.
     """
 
     lines: int = 0
@@ -272,6 +273,7 @@ class ChunkTally(RowCounts):
     first_questions: dict[int, int] = field(default_factory=dict)
     kept: dict[str, dict[int, int]] = field(default_factory=dict)
     named: Counter[int] = field(default_factory=Counter)
+    formula_sign: str = ""
 
     def count_rows(self, count: int, last_id: int | None = None) -> None:
         """Add `count` rows, the last one with `last_id`; None if it has no usable `Id`."""

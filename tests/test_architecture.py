@@ -54,6 +54,7 @@ PURE = {
         "parse.keys",
         "parse.posts",
         "extensions.as_of.rendering",
+        "extensions.markdown.formulas",
         "parse.row_filter",
         "parse.table_rows",
         "report",

@@ -93,7 +93,8 @@ class RowFilter:
             if passed:
                 posts.add(buffer, passed, self._projection)
                 passed = []
-            _reject(ids, buffer, in_bucket=sampled or self._all_keys)
+            json = self.keep_of_rejected(ids[0], row)
+            _reject(ids, buffer, json, in_bucket=sampled or self._all_keys)
         posts.add(buffer, passed, self._projection)
 
     def passes(self, kind: int, row: Row) -> bool:
@@ -104,17 +105,23 @@ class RowFilter:
             return False
         return all(condition.holds(row) for condition in self._conditions[kind])
 
+    def keep_of_rejected(self, kind: int, row: Row) -> bytes:
+        """Return the JSON to keep of a rejected post; usually only its key is kept."""
+        return b""
+
     def _is_sampled(self, question_id: int) -> bool:
         return self._sample is None or is_sampled(question_id, self._sample)
 
 
-def _reject(ids: _Ids, buffer: RecordBuffer, *, in_bucket: bool) -> None:
+def _reject(ids: _Ids, buffer: RecordBuffer, json: bytes, *, in_bucket: bool) -> None:
     """Store the key of a rejected post: in its bucket if `in_bucket`, otherwise in `rejected`."""
     kind, question_id, post_id = ids
     rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
     key = KEY.pack(question_id, post_id, 0, rejected)
     if in_bucket:
-        buffer.buckets[question_id >> BUCKET_BITS].keys.extend(key)
+        bucket = buffer.buckets[question_id >> BUCKET_BITS]
+        bucket.keys.extend(KEY.pack(question_id, post_id, 0, len(json) << 4 | rejected))
+        bucket.json.extend(json)
     else:
         buffer.rejected += key
     buffer.pairs += key[:PAIR_BYTES]

@@ -505,7 +505,8 @@ class Session:
         self.spill.index()
         kept = self.select_sample(first_question_of)
         self.spill.merge_only(step.table.sequence for step in self.tables)
-        tallies = [tally for step in self.tables for tally in step.tallies().values()]
+        read = (self.posts, *self.tables)
+        tallies = [tally for step in read for tally in step.tallies().values()]
         prepared = {
             name: STEPS[name].prepare(self.spill, self.options, tallies, posts_map, workers)
             for name in self.options.steps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -79,15 +79,15 @@ class Step:
     Attributes:
         choose_sink: Returns the class of the sink for the rows of a table in the first pass, such
             as a subclass that leaves rows out of the usual `RowSink`.
-        prepare: Called once between the passes, with the spill, the options, the tallies of the
-            nested tables, the path of the map of posts to their questions, and the workers. The
+        prepare: Called once between the passes, with the spill, the options, the tallies of all
+            tables, the path of the map of posts to their questions, and the workers. The
             result is in `BucketTask.prepared`.
         apply: Called in a worker, with the task, its records, the counts to add to, and the list
             for lines of strays. Returns the changed records, in a context.
     """
 
     choose_sink: Callable[[Table], Any]
-    prepare: Callable[[Spill, Options, Iterable[ChunkTally], str, Workers], Any]
+    prepare: Callable[[Spill, Options, Collection[ChunkTally], str, Workers], Any]
     apply: Callable[
         [BucketTask, Iterable[merge.Block], RowCounts, list[bytes]],
         AbstractContextManager[Iterable[merge.Block]],

@@ -14,7 +14,6 @@ from urllib.parse import quote
 from so2docs.extensions.as_of import common_mark, markdown_sharp
 from so2docs.extensions.as_of.hidden_formulas import HiddenFormulas
 from so2docs.extensions.markdown.elements import MADE, sanitize
-from so2docs.extensions.markdown.formulas import formula_sign
 
 FindTitle = Callable[[str, int], str | None]
 """Function that returns the title of a question or of the question of an answer, as HTML text,
@@ -52,15 +51,17 @@ _AMAZON = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """Renders revisions of a site.
+    r"""Renders revisions of a site.
 
     Attributes:
         host: Host of the site; None if unknown.
+        sign: Delimiter of formulas, `$` or `\$`; empty on sites without formulas.
         find_title: Finds titles; without it, addresses of questions remain addresses.
         marks_formulas: Whether formulas are in `span` elements, as in dumps since 2018.
     """
 
     host: str | None = None
+    sign: str = ""
     find_title: FindTitle | None = None
     marks_formulas: bool = False
 
@@ -72,8 +73,7 @@ class Renderer:
             date: Date of the revision.
         """
         text = _RESERVED.sub("", markdown.replace("\r\n", "\n"))
-        sign = formula_sign(self.host or "")
-        formulas = HiddenFormulas(sign) if sign else None
+        formulas = HiddenFormulas(self.sign) if self.sign else None
         if formulas:
             text = formulas.hide(text)
         text = _SCHEMATIC.sub(_add_circuit_lab, text)

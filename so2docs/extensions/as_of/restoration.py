@@ -19,6 +19,7 @@ from so2docs.counts import RowCounts, TableCounts
 from so2docs.domain import license_at, site_host
 from so2docs.extensions.as_of.existence import Existence
 from so2docs.extensions.as_of.rendering import Renderer
+from so2docs.extensions.markdown.formulas import formula_sign
 from so2docs.options.table import Options
 from so2docs.parse import bodies
 from so2docs.parse.keys import (
@@ -123,6 +124,7 @@ class Restoration:
         options: Options of the conversion, with a date.
         first_question_of: First question of each post id that occurs under several questions.
         get_title: Returns the title of a question, or of the question of an answer, as JSON.
+        marked_sign: Delimiter of formulas, if bodies of the dump mark them; else empty.
         counts: Counts to which restored posts, and posts and rows left out, are added.
 
     Attributes:
@@ -135,10 +137,14 @@ class Restoration:
         first_question_of: Mapping[int, int],
         counts: RowCounts,
         get_title: GetTitle,
+        marked_sign: str = "",
     ) -> None:
         self._get_title = get_title
         self._host = options.host
-        self._renderer = Renderer(options.host, self._find_title)
+        sign = formula_sign(options.host or "") or marked_sign
+        self._renderer = Renderer(
+            options.host, sign, self._find_title, marks_formulas=bool(marked_sign)
+        )
         self._counts = counts
         self.strays: list[bytes] = []
         self._first_question_of = first_question_of
@@ -188,7 +194,9 @@ class Restoration:
                 if low <= question_id < high:
                     group = groups[question_id]
                     if kind < COMMENT:
-                        group.posts.append(_Post(post_id, rank, kind, json[start:end]))
+                        # Titles of rejected questions have served their purpose.
+                        json_of_post = json[start:end] if kind in _REJECTED else b""
+                        group.posts.append(_Post(post_id, rank, kind, json_of_post))
                     elif self._is_nested(group.events[post_id], kind, rank, json[start:end]):
                         key = keys[number * KEY.size : (number + 1) * KEY.size]
                         group.rows.append((key, json[start:end]))
@@ -428,7 +436,7 @@ def find_titles(blocks: Iterable[Block], question_ids: Collection[int]) -> dict[
     for keys, json in blocks:
         for _, post_id, rank, kind, start, end in walk(keys):
             if post_id in question_ids:
-                if kind == QUESTION:
+                if kind == QUESTION or (kind == REJECTED_QUESTION and start < end):
                     row = orjson.loads(json[start:end])
                     if isinstance(row.get("Title"), str):
                         titles.setdefault(post_id, row["Title"])

@@ -13,11 +13,13 @@ from typing import Any
 
 import orjson
 
+from so2docs.dump.dump import Dump
+from so2docs.errors import Location
 from so2docs.extensions.as_of.existence import Existence
 from so2docs.options.table import Filters, Options
 from so2docs.parse import core, table_rows
 from so2docs.parse.core import Added
-from so2docs.parse.keys import BUCKET_BITS, KEY, as_bytes, integers, kinds_in, walk
+from so2docs.parse.keys import BUCKET_BITS, KEY, QUESTION, as_bytes, integers, kinds_in, walk
 from so2docs.parse.posts import RecordBuffer, number
 from so2docs.parse.row_filter import RowFilter
 from so2docs.parse.table_rows import FindQuestions, Row
@@ -26,6 +28,7 @@ from so2docs.schema import LATER, POSTS, RESTORING, REVEALING, REVISION, TABLES,
 from so2docs.store.blocks import BlockWriter
 from so2docs.store.id_map import IdMap
 
+_MARKED_FORMULA = re.compile(rb"math-container&quot;&gt;(\\?\$)")
 _WHOLE_HISTORY = TABLES["history-text"]
 
 
@@ -78,6 +81,12 @@ class _PostsOfDate(_OfDate, PostSink):
         assert self._filter is not None
         self._filter.add(self.buffer, rows)
 
+    def end_slice(self, dump: Dump, start: Location, data: bytes, parsed: list[Row]) -> None:
+        """End a slice; whether any body of the dump marks formulas does not depend on filters."""
+        if not self.tally.formula_sign and (match := _MARKED_FORMULA.search(data)):
+            self.tally.formula_sign = match[1].decode()
+        super().end_slice(dump, start, data, parsed)
+
 
 class _FilterOfDate(RowFilter):
     def __init__(self, filters: Filters, *args: Any, **kwargs: Any) -> None:
@@ -87,6 +96,12 @@ class _FilterOfDate(RowFilter):
     def passes(self, kind: int, row: Row) -> bool:
         existed = self._existence.includes(row.get(POSTS.dated_by))
         return existed and super().passes(kind, row)
+
+    def keep_of_rejected(self, kind: int, row: Row) -> bytes:
+        """Keep the title of a question, because restored bodies may contain it."""
+        if kind != QUESTION or not self._existence.includes(row.get(POSTS.dated_by)):
+            return b""
+        return orjson.dumps({name: row[name] for name in ("Title",) if name in row})
 
 
 class _UsersOfDate(_OfDate, UserSink):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,32 @@ if TYPE_CHECKING:
     from so2docs.spill import Spill
 
 
-def map_titles(
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What restored bodies need to know of the whole site.
+
+    Attributes:
+        titles: Table of the titles, which has the form of a table of users; None if there are none.
+        formula_sign: Delimiter of the first formula that a body marks; empty if none does.
+    """
+
+    titles: UserTable | None
+    formula_sign: str
+
+
+def prepare(
+    spill: Spill,
+    options: Options,
+    tallies: Collection[ChunkTally],
+    posts_map: str,
+    workers: Workers,
+) -> Prepared:
+    """Find the titles of the posts that restored bodies name, and how bodies mark formulas."""
+    titles = _map_titles(spill, options, tallies, posts_map, workers)
+    return Prepared(titles, next((t.formula_sign for t in tallies if t.formula_sign), ""))
+
+
+def _map_titles(
     spill: Spill,
     options: Options,
     tallies: Iterable[ChunkTally],
@@ -87,12 +113,15 @@ def restore(
     task: BucketTask, blocks: Iterable[merge.Block], counts: RowCounts, strays: list[bytes]
 ) -> Iterator[Iterable[merge.Block]]:
     """Yield the records of a task with its posts as they were on the date."""
-    titles: UserTable | None = task.prepared["as_of"]
+    prepared: Prepared = task.prepared["as_of"]
+    titles = prepared.titles
     with ExitStack() as stack:
         get_title = _no_title if titles is None else stack.enter_context(Users(titles)).get
         if task.options.core == "compiled":
             blocks = select_part(blocks, task.ids)
-        restoration = Restoration(task.options, task.first_question_of, counts, get_title)
+        restoration = Restoration(
+            task.options, task.first_question_of, counts, get_title, prepared.formula_sign
+        )
         restoration.strays = strays
         yield restoration.restore(blocks, task.ids)
 
@@ -101,4 +130,4 @@ def _no_title(post_id: int) -> None:
     """Stand in for the titles if texts name no questions."""
 
 
-AS_OF = Step(choose_sink, map_titles, restore)
+AS_OF = Step(choose_sink, prepare, restore)

@@ -228,6 +228,64 @@ def test_unknown_and_odd_texts(odd: Path, tmp_path: Path, core: Core) -> None:
     assert f"as of {DAY}" in str(report)
 
 
+def write_edited(dump: Path, text: str, *posts: str) -> Path:
+    """Write a dump whose question 9 had a text on the date, and later another one."""
+    dump.mkdir()
+    dated = {"CreationDate": EARLY, "LastActivityDate": EARLY}
+    edited = question(9, Title="t9", Body="<p>now</p>", **{**dated, "LastEditDate": LATE})
+    write_dump(dump / "Posts.xml", edited, *posts)
+    history = [event(1, 9, 2, EARLY, Text=text), event(2, 9, 5, LATE, Text="now")]
+    write_dump(
+        dump / "PostHistory.xml",
+        *history,
+        event(3, 7, 1, EARLY, Text="then"),
+        event(4, 7, 4, LATE, Text="t7"),
+    )
+    write_dump(dump / "Votes.xml", row(Id=1, PostId=9, VoteTypeId=2, CreationDate=EARLY))
+    return dump
+
+
+@pytest.mark.parametrize("filters", [{"until": "2020-01-15"}, {"sample": "60%"}, {"min_score": 1}])
+def test_titles_do_not_depend_on_filters(tmp_path: Path, filters: Row, core: Core) -> None:
+    text = " ".join(f"https://ale.stackexchange.com/q/{id_}" for id_ in (7, 8, 1))
+    dated = {"CreationDate": f"{DAY}T01:00:00.000", "LastActivityDate": EARLY}
+    dump = write_edited(
+        tmp_path / "ale.stackexchange.com",
+        text,
+        question(7, Title="t7", Body="<p>7</p>", **dated),
+        question(8, Title="t<8", Body="<p>8</p>", **dated),
+        question(1, Title="t1", Body="<p>1</p>", **{**dated, "CreationDate": LATE}),
+    )
+    everything = restored(dump, as_of=DAY, site="ale.stackexchange.com", core=core)
+    body = everything[9]["Body"]
+    assert [">then</a>" in body, ">t&lt;8</a>" in body, ">t1</a>" in body] == [True, True, False]
+    some = restored(dump, as_of=DAY, site="ale.stackexchange.com", core=core, **filters)
+    assert {id_: post["Body"] for id_, post in some.items()} == {9: body}
+
+
+@pytest.mark.parametrize(
+    ("host", "other", "expected"),
+    [
+        ("math.stackexchange.com", "<p>a</p>", "<p>$a_b$ <em>c</em></p>\n"),
+        ("math.stackexchange.com", "{}$x${}", "<p>{}$a_b${} <em>c</em></p>\n"),
+        ("ale.stackexchange.com", "{}$x${}", "<p>{}$a_b${} <em>c</em></p>\n"),
+        ("ale.stackexchange.com", "{}\\$x\\${}", "<p>$a_b$ <em>c</em></p>\n"),
+        ("ale.stackexchange.com", "<p>a</p>", "<p>$a_b$ <em>c</em></p>\n"),
+    ],
+)
+def test_formulas_are_marked_as_in_other_bodies(
+    tmp_path: Path, host: str, other: str, expected: str, core: Core
+) -> None:
+    span = ('<span class="math-container">', "</span>")
+    body = other.format(*span)
+    later = question(2, Body=body, CreationDate=LATE, LastActivityDate=LATE)
+    dump = write_edited(tmp_path / "dump", "$a_b$ *c*", later)
+    posts = restored(dump, as_of=DAY, site=host, core=core)
+    assert posts[9]["Body"] == expected.format(*span)
+    markdown = restored(dump, as_of=DAY, site=host, body="markdown", core=core)
+    assert markdown[9]["Body"] == "$a_b$ *c*"
+
+
 def test_missing_tables(odd: Path, tmp_path: Path) -> None:
     (odd / "PostHistory.xml").unlink()
     with pytest.raises(so2docs.OptionError, match=r"needs PostHistory\.xml.*if_present=True"):

@@ -7,6 +7,7 @@ import pytest
 
 from so2docs.extensions.as_of.rendering import Renderer
 from so2docs.extensions.markdown.elements import ATTRIBUTES
+from so2docs.extensions.markdown.formulas import formula_sign
 
 STRICT, OLD, FENCED, NEW = "2013-01-01", "2016-01-01", "2019-06-01", "2021-01-01"
 MAIN, META, MATHEMATICS = (
@@ -21,7 +22,7 @@ def find_title(host: str, post_id: int) -> str | None:
 
 
 def render(markdown: str, date: str = NEW, host: str = MAIN) -> str:
-    return Renderer(host, find_title).render(markdown, date)
+    return Renderer(host, formula_sign(host) or "", find_title).render(markdown, date)
 
 
 def tag(site: str = "", name: str = "ale") -> str:
@@ -182,7 +183,7 @@ FORMULAS = [
 def test_formulas_are_text(formula: str, date: str) -> None:
     shown = formula.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     assert render(f"a {formula} *b*", date, MATHEMATICS) == f"<p>a {shown} <em>b</em></p>\n"
-    marked = Renderer(MATHEMATICS, None, marks_formulas=True).render(f"{formula} `$a$ $b$`", date)
+    marked = Renderer(MATHEMATICS, "$", marks_formulas=True).render(f"{formula} `$a$ $b$`", date)
     assert squeeze(marked) == squeeze(
         f'<p><span class="math-container">{shown}</span> <code>$a$ $b$</code></p>'
     )
@@ -217,7 +218,7 @@ def test_no_text_yields_active_content() -> None:
     for _ in range(4_000):
         text = "".join(chance.choices(PIECES, k=chance.randrange(1, 30)))
         date = chance.choice((STRICT, OLD, FENCED, NEW))
-        html = Renderer(MATHEMATICS, None, marks_formulas=True).render(text, date)
+        html = Renderer(MATHEMATICS, "$", marks_formulas=True).render(text, date)
         assert not re.search("[\U0010f000-\U0010ffff]", html), (text, html)
         for start in re.finditer("<", html):
             match = WHOLE_TAG.match(html, start.start())
