@@ -90,7 +90,7 @@ class File(NamedTuple):
         except OSError as error:
             error.filename = path  # An error while reading does not contain the name.
             raise
-        return cls(role, name or _printable_name(path), size, content, digest)
+        return cls(role, name or printable_name(path), size, content, digest)
 
     @classmethod
     def of_table(cls, file: TableFile) -> File:
@@ -98,12 +98,12 @@ class File(NamedTuple):
         name, source = file.table.name, file.source
         if not source.is_file:
             return cls.read_once(name, file.name)
-        return cls(name, _printable_name(source.path), source.identity.size, source.digest)
+        return cls(name, printable_name(source.path), source.identity.size, source.digest)
 
     @classmethod
     def read_once(cls, role: str, name: str) -> File:
         """Describe a source that can be read only once, and therefore cannot be compared."""
-        return cls(role, _printable_name(name), 0, None)
+        return cls(role, printable_name(name), 0, None)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields by name, except an unknown SHA-256."""
@@ -296,6 +296,10 @@ def parse_files(values: dict[str, Any]) -> dict[str, Any]:
     return values | {name: tuple(File(**file) for file in values[name]) for name in _FILES}
 
 
-def _printable_name(path: str) -> str:
-    """Return the file name in a path or URL."""
+def printable_name(path: str) -> str:
+    """Return the file name in a path or URL, fit to be recorded and printed.
+
+    Users, passwords, queries and fragments of URLs are removed, since they may be secrets; bytes
+    that are not UTF-8 become `?`.
+    """
     return printable(os.path.basename(without_secrets(path)))

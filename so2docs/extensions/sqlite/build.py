@@ -25,7 +25,6 @@ import orjson
 
 from so2docs.domain import SCORE_BINS
 from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable, taking_options
-from so2docs.escape import printable
 from so2docs.extensions.sqlite.about import datasette_files, read_about
 from so2docs.extensions.sqlite.ascending import AscendingRows
 from so2docs.extensions.sqlite.layout import (
@@ -73,7 +72,7 @@ from so2docs.options.table import options_of
 from so2docs.output.new_files import NewFiles, temporary_folder, write_file
 from so2docs.output.part_files import FileState, finish_file, part_path
 from so2docs.output.product import Product, read_provenance
-from so2docs.output.provenance import File, Provenance, make_record
+from so2docs.output.provenance import File, Provenance, make_record, printable_name
 from so2docs.output.sqlite_file import connect, explained
 from so2docs.processes.pool import Workers
 from so2docs.processes.processors import count_processors
@@ -517,7 +516,7 @@ class _Building:
         yield from self._insert_waiting(math.inf, source.label)
         sites = sorted(total.sites) if self.site_field is not None else [None]
         return {
-            "source": printable(os.path.basename(source.name)),
+            "source": printable_name(source.name),
             "provenance": None if source.provenance is None else source.provenance.as_dict(),
             "parts": sorted(total.parts),
             "sites": [

@@ -315,6 +315,13 @@ def test_secrets_of_urls_are_not_published(server: RangeServer, tmp_path: Path) 
         ["tables", one, tmp_path / "tables"],
         ["tables", two, tmp_path / "tables"],
         ["tags", one, tmp_path / "tags.jsonl"],
+        ["tables", one, "-", "--only", "tags", "--format", "csv"],
+        ["convert", one, tmp_path / "qa.jsonl", "--recipe", "qa"],
+        ["convert", one, tmp_path / "q.parquet"],
+        ["sqlite", one, tmp_path / "q.db"],
+        ["sqlite", tmp_path / "q.jsonl", tmp_path / "tagged.db", "--tag-texts", two],
+        ["sqlite", two, tmp_path / "q.db", "--update"],
+        ["inspect", one],
         ["inspect", one, "--json"],
     ):
         result = run(*command, code=0)
@@ -322,7 +329,21 @@ def test_secrets_of_urls_are_not_published(server: RangeServer, tmp_path: Path) 
     assert (tmp_path / "all" / "tea.stackexchange.com.jsonl.gz").exists()
     server.statuses = [404]
     said += "".join(
-        run(name, one, tmp_path / "x").stderr for name in ("convert", "tables", "stats")
+        run(name, one, tmp_path / "x").stderr
+        for name in (
+            "convert",
+            "tables",
+            "tags",
+            "inspect",
+            "sqlite",
+            "stats",
+            "diff",
+            "verify",
+            "show",
+            "card",
+            "serve",
+            "mcp",
+        )
     )
     files = b"".join(unpacked(path) for path in tmp_path.rglob("*") if path.is_file())
     assert plain in said
