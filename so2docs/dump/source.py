@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from operator import attrgetter
 from typing import BinaryIO
 
@@ -180,13 +180,11 @@ class Source(AbstractContextManager["Source"]):
         )
 
     def select_present(self, names: Iterable[str]) -> list[str]:
-        """Select the names of the tables that are in the archive of the posts, or next to it."""
-        present = []
-        for name in names:
-            with suppress(DumpError):
-                self._nested([name], {})
-                present.append(name)
-        return present
+        """Select the names of the tables that are in the archive of the posts, or next to it.
+
+        A table that cannot be read is present; reading it raises the error.
+        """
+        return [name for name in names if self.locate(TABLES[name]) is not None]
 
     def locate(self, table: Table, advice: str = "name the archive of one dump") -> str | None:
         """Return the path of a table: the dump itself, or a file in its folder or next to it.

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard, Unpack, cast
 import orjson
 
 from so2docs.domain import SCORE_BINS
-from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable, taking_options
+from so2docs.dump.source import Source
+from so2docs.errors import OptionError, OutputError, flag, resumable, taking_options
 from so2docs.extensions.sqlite.about import datasette_files, read_about
 from so2docs.extensions.sqlite.ascending import AscendingRows
 from so2docs.extensions.sqlite.layout import (
@@ -79,7 +80,7 @@ from so2docs.processes.processors import count_processors
 from so2docs.progress import Shown, bar
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.reader.reading import read
-from so2docs.schema import RESERVED
+from so2docs.schema import DUMP, RESERVED
 
 if TYPE_CHECKING:
     import sqlite_utils
@@ -308,11 +309,9 @@ def _with_tags_of_dump(sources: list[DocumentSource], options: DatabaseOptions) 
     is_dump = os.path.exists(name) and not sources[0].is_output
     if not is_dump or (options.tag_texts, options.site_field, options.as_of) != (None, None, None):
         return options
-    try:
-        identify_tags(name)
-    except DumpError:
-        return options
-    return replace(options, tag_texts=name)
+    with Source(name) as source:
+        has_tags = source.locate(DUMP["tags"]) is not None
+    return replace(options, tag_texts=name) if has_tags else options
 
 
 def _check_lists(sources: list[DocumentSource], options: DatabaseOptions) -> None:
