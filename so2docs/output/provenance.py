@@ -284,11 +284,15 @@ def load(data: bytes) -> Provenance | None:
         record = Provenance(**values)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    parts = [(Provenance, values), *((File, f._asdict()) for f in (*record.input, *record.files))]
-    is_sound = all(
+    return record if has_declared_types(record, values) else None
+
+
+def has_declared_types(record: Provenance, values: dict[str, Any]) -> bool:
+    """Whether the values of a record, and those of its files, have the types of their fields."""
+    parts = [(type(record), values), *((File, f._asdict()) for f in (*record.input, *record.files))]
+    return all(
         fits_type(value, _hints(kind)[name]) for kind, part in parts for name, value in part.items()
     )
-    return record if is_sound else None
 
 
 def parse_files(values: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import cProfile
 import hashlib
 import json
+import operator
 import pstats
 import random
 import re
@@ -10,6 +11,7 @@ import shutil
 import threading
 import time
 import zipfile
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -475,6 +477,34 @@ def test_advice_about_a_damaged_manifest(text: str, tmp_path: Path) -> None:
     manifest_of(output).unlink()
     so2docs.convert(SAMPLES / "posts.xml", other, card=True)
     so2docs.verify(other)
+
+
+FORGERIES: dict[str, Any] = {
+    "schema": [],
+    "schema.properties": "x",
+    "schema.properties.Title": [],
+    "schema.properties.Title.type": [1.5],
+    "schema.properties.Answers.items": 4,
+    "schema.properties.Answers.items.properties": [],
+    "documents": [],
+    "license": 4,
+    "counts": "x",
+    "options": [],
+    "input": 3,
+}
+"""Values of other types by their paths in a manifest."""
+
+
+@pytest.mark.parametrize("path", FORGERIES)
+def test_a_forged_manifest_with_a_valid_checksum_is_damaged(path: str, tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    manifest = manifest_of(output)
+    values = json.loads(manifest.read_text())
+    *parents, name = path.split(".")
+    reduce(operator.getitem, parents, values)[name] = FORGERIES[path]
+    manifest.write_text(json.dumps(resealed(values)))
+    result = run("card", output, "--force", code=1)
+    assert "the manifest cannot be read (it is damaged" in result.stderr
 
 
 def test_a_manifest_without_its_output_is_replaced(tmp_path: Path) -> None:
