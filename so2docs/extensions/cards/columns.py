@@ -114,7 +114,7 @@ def _table(meanings: Mapping[str, str], schema: Mapping[str, Any], *, has_dates:
 def _rows(
     meanings: Mapping[str, str], schema: Mapping[str, Any], prefix: str = "", *, has_dates: bool
 ) -> Iterator[str]:
-    for name, kind in schema["properties"].items():
+    for name, kind in schema.get("properties", {}).items():
         path = prefix + name
         type_ = "date" if has_dates and name in DATES else _type(kind)
         meaning = _meaning(meanings, path, name, kind).replace("|", r"\|")

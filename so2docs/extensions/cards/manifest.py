@@ -188,7 +188,7 @@ def _schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | 
 
 def _is_object_schema(schema: Any) -> bool:
     """Whether a value has the form of the schemas that describe the columns of outputs."""
-    members = schema.get("properties") if isinstance(schema, dict) else None
+    members = schema.get("properties", {}) if isinstance(schema, dict) else None
     return isinstance(members, dict) and all(map(_is_column_schema, members.values()))
 
 
