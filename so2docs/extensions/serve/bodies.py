@@ -19,6 +19,7 @@ import nh3
 from markupsafe import Markup
 
 from so2docs.escape import remove_bidi_controls, unescape
+from so2docs.extensions.markdown.elements import ATTRIBUTES
 from so2docs.extensions.markdown.formulas import pieces
 from so2docs.extensions.serve.links import AFTER_ADDRESS, parse_link
 from so2docs.extensions.serve.mathml import mathml
@@ -51,24 +52,8 @@ _LINES = {"-": "del", "+": "ins"}
 
 Kind = Literal["body", "comment", "title", "diff", "plain"]
 
-# fmt: off
-_TAGS = {
-    "a", "abbr", "b", "blockquote", "br", "code", "dd", "del", "div", "dl", "dt", "em", "h1",
-    "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "ins", "kbd", "li", "ol", "p", "pre", "q",
-    "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "table", "tbody", "td",
-    "tfoot", "th", "thead", "tr", "u", "ul", "var",
-}
-# fmt: on
-_ATTRIBUTES = {
-    "a": {"href", "title"},
-    "blockquote": {"class"},
-    "img": {"src", "alt", "title"},
-    "pre": {"class"},
-    "code": {"class"},
-    "ol": {"start"},
-    "td": {"align", "colspan", "rowspan", "style"},
-    "th": {"align", "colspan", "rowspan", "style"},
-}
+# nh3 sets `rel` itself.
+_ATTRIBUTES = {tag: {*names} - {"rel"} for tag, names in ATTRIBUTES.items()}
 _MOST_CODE = 20_000
 _MOST_DEPTH = 200
 """Maximum nesting depth of elements; a deeper body is shown as its source, because HTML parsers
@@ -82,7 +67,7 @@ _ATTRIBUTE = re.compile(r'\b(src|alt)="([^"]*)"')
 _LITERAL = {"pre", "code", "kbd", "samp"}
 """Elements without formulas."""
 _INLINE = {"br"}
-_ALIGNMENT = re.compile(r"\s*(?:text-align\s*:)?\s*(left|center|right)\s*;?\s*")
+_ALIGNMENT = re.compile(r"\s*text-align\s*:\s*(left|center|right)\s*;?\s*")
 _LANGUAGE = re.compile(r"\blang-([\w+#.-]+)")
 _NEVER_HIGHLIGHTED = {"none", "default", "text"}
 # The Markdown of comments: `code`, [text](URL), a URL, **strong**, *emphasis*. Comments have at
@@ -149,7 +134,7 @@ class Renderer:
             return self.render("plain", body)
         safe = nh3.clean(
             body,
-            tags=_TAGS,
+            tags=set(ATTRIBUTES),
             clean_content_tags={"script", "style", "iframe", "object", "svg", "math", "template"},
             attributes=_ATTRIBUTES,
             attribute_filter=self._attribute,
@@ -275,10 +260,10 @@ class Renderer:
             return f"lang-{language[1]}" if language else None
         if name in ("href", "src"):
             return self.address(value)
-        if name in ("align", "style"):
+        if name == "style":
             alignment = _ALIGNMENT.fullmatch(value)
             return alignment[1] if alignment else None
-        if name in ("start", "colspan", "rowspan"):
+        if name in ("start", "width", "height"):
             return value if re.fullmatch(r"\d{1,4}", value) else None
         return value
 

@@ -141,9 +141,10 @@ def test_headings_are_below_those_of_the_page_and_without_gaps() -> None:
     ("attribute", "aligned"),
     [
         ('style="text-align: right;"', ' align="right"'),
-        ('align="center"', ' align="center"'),
+        ('style="text-align:center"', ' align="center"'),
         ('style="position: fixed; text-align: right"', ""),
-        ('align="right onclick=x"', ""),
+        ('style="text-align: right" onclick="x"', ' align="right"'),
+        ('align="right"', ""),
     ],
 )
 def test_cells_of_tables_are_aligned(attribute: str, aligned: str) -> None:
