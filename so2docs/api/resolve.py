@@ -115,6 +115,13 @@ def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) 
         read = {TABLES[name].file for name in (*options.nest, *for_state)}
         if not options.restores_markdown and TABLES["history"].file in read:
             require_packages(f"HTML of bodies restored by {flag('as_of')}", "markdown_it")
+            if options.host is None:
+                log.warning(
+                    "the site of %r is unknown, so in restored bodies, addresses of questions stay "
+                    "addresses, and formulas are Markdown; give its host, as in %s",
+                    source.site(),
+                    flag("site", "beer.stackexchange.com"),
+                )
         counted = [] if "comments" in options.nest else ["comments"]
         for_state += source.select_present(counted)
         options = replace(options, for_state=tuple(for_state))

@@ -286,6 +286,16 @@ def test_formulas_are_marked_as_in_other_bodies(
     assert markdown[9]["Body"] == "$a_b$ *c*"
 
 
+def test_an_unknown_site_is_reported(odd: Path, caplog: pytest.LogCaptureFixture) -> None:
+    restored(odd, as_of=DAY)
+    message = "addresses of questions stay addresses"
+    assert message in caplog.text
+    caplog.clear()
+    restored(odd, as_of=DAY, body="markdown")
+    restored(odd, as_of=DAY, site="ale.stackexchange.com")
+    assert message not in caplog.text
+
+
 def test_missing_tables(odd: Path, tmp_path: Path) -> None:
     (odd / "PostHistory.xml").unlink()
     with pytest.raises(so2docs.OptionError, match=r"needs PostHistory\.xml.*if_present=True"):
