@@ -41,17 +41,6 @@ def test_functions() -> None:
     assert for_html('<a href="x">&\'\x1b') == "&lt;a href=&quot;x&quot;&gt;&amp;&#x27;\ufffd"
 
 
-def test_page_and_notebook_view(hostile: Path, tmp_path: Path) -> None:
-    run("stats", hostile, "--html", tmp_path / "page.html", code=0)
-    for text in (
-        (tmp_path / "page.html").read_text(encoding="utf-8"),
-        so2docs.stats(hostile)._repr_html_(),
-    ):
-        assert "<script" not in text
-        assert "&lt;script&gt;" in text
-        assert_harmless(text)
-
-
 def test_terminal(hostile: Path) -> None:
     for command in (["stats", hostile], ["show", hostile, "1", "--text"]):
         result = run(*command, code=0)

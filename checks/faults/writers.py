@@ -64,8 +64,6 @@ WRITERS = {
     "forced sqlite": Writer("sqlite old.jsonl former.db --force -q"),
     "sqlite of a dump": Writer("sqlite site q.db --nest all -q -j 1"),
     "serve": Writer("serve old.jsonl --port 0 -q"),
-    "page": Writer("stats old.jsonl --html page.html -q -j 1"),
-    "forced page": Writer("stats old.jsonl --html former.html -q -j 1"),
     "index": Writer("stats bare.jsonl --json -q -j 1", stdout=True),
     "show": Writer("show bare.jsonl 1 --json", stdout=True),
     "flat": Writer("tables site flat -q -j 1", resumes=True),
@@ -102,8 +100,6 @@ def make_inputs(folder: Path) -> None:
         for site in ("one", "two"):
             for path in (f"{output}.jsonl", f".{output}.jsonl.index"):
                 shutil.copy(folder / path, folder / name / path.replace(output, site))
-    page = so2docs.stats(folder / "new.jsonl", jobs=1).as_page()
-    (folder / "former.html").write_text(page, encoding="utf-8")
 
 
 def prepare() -> None:

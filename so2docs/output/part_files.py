@@ -56,7 +56,6 @@ class TargetKind:
 
 # JSON lines never start with these bytes.
 REPORT = TargetKind("report", "report", (b"{\n  ", b"[\n  ", b"[]\n"))
-PAGE = TargetKind("page", "html", (b"<!DOCTYPE html>",))
 
 
 def check_folder(path: str, advice: str = "choose another output") -> None:

@@ -119,7 +119,6 @@ def somewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["convert", "posts.xml", "o.jsonl", "--report", ""],
         ["convert", "posts.xml", "o.jsonl", "--work-dir", ""],
         ["convert", "posts.xml", "o.jsonl", "--table", "comments="],
-        ["stats", "q.jsonl.gz", "--html", ""],
         ["diff", "q.jsonl.gz", "q.jsonl.gz", ""],
         ["diff", "q.jsonl.gz", "q.jsonl.gz", "o.jsonl", "--format", "jsonl", "--deleted", ""],
         ["sqlite", "q.jsonl.gz", ""],

@@ -156,7 +156,6 @@ def test_within_a_destructor(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "number", "code", "word"),
     [
-        ("stats q.jsonl --html new.html", signal.SIGINT, 130, "interrupted"),
         ("sqlite q.jsonl new.db", signal.SIGTERM, 143, "terminated"),
         ("diff q.jsonl Posts.xml new.jsonl", signal.SIGINT, 130, "interrupted"),
         ("show q.jsonl 1", signal.SIGTERM, 143, "terminated"),

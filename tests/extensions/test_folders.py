@@ -373,7 +373,6 @@ def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
         (["diff", "OLD", "nothing", "x"], 1, "nothing: cannot be read: No such file or directory"),
         (["diff", "OLD", "DUMP", "x"], 1, "DUMP: is a folder without"),
         (["stats", "EMPTY"], 1, "EMPTY: is a folder without outputs of convert; it holds nothing"),
-        (["stats", "OLD", "--html", "x.html"], 2, "--html applies to one output; OLD is a folder"),
         (["verify", "EMPTY"], 1, "EMPTY: is a folder without"),
         (["sqlite", "OLD"], 2, "OLD: is a folder of outputs; give one folder for their databases"),
         (["sqlite", "OLD", "x.db"], 2, "OLD: is a folder of outputs"),

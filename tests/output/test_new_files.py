@@ -26,7 +26,6 @@ WRITERS = {
         "new",
     ),
     "sqlite": (["sqlite", "old.jsonl", "new.db"], "new.db"),
-    "page": (["stats", "old.jsonl", "--html", "new"], "new"),
 }
 
 
@@ -58,8 +57,6 @@ def test_a_file_has_one_writer(
     clock = SimpleNamespace(monotonic=count(0, 100).__next__, sleep=lambda seconds: None)
     monkeypatch.setattr("so2docs.output.new_files.time", clock)  # The wait ends at once.
     command, name = WRITERS[writer]
-    if writer == "page" and force:
-        pytest.skip("--html replaces pages without it")
     (folder / name).write_bytes(b"") if force else None
     before = left_by(folder / name)
     with output_lock(str(folder / name)):

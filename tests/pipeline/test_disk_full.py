@@ -387,7 +387,7 @@ def test_other_files_are_not_overwritten(small: Path, tmp_path: Path) -> None:
     os.close(manager)
 
 
-def test_reports_and_pages_replace_only_their_own_kind(tmp_path: Path) -> None:
+def test_reports_replace_only_their_own_kind(tmp_path: Path) -> None:
     folder = tmp_path / "site"
     shutil.copytree(CHECKOUT / "samples" / "site", folder)
     output = tmp_path / "q.jsonl"
@@ -403,8 +403,3 @@ def test_reports_and_pages_replace_only_their_own_kind(tmp_path: Path) -> None:
     report = tmp_path / "r.json"
     for force in ([], ["--force"]):
         assert run("convert", folder, output, "--report", report, *force).returncode == 0
-    before = output.read_bytes()
-    for page in (output, folder / "Posts.xml"):
-        result = run("stats", output, "--html", page)
-        assert (result.returncode, "choose another --html" in result.stderr) == (1, True)
-    assert output.read_bytes() == before

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from so2docs.domain import licenses
 from so2docs.escape import remove_bidi_controls
 from so2docs.extensions.markdown.formulas import without_cut_formula
-from so2docs.extensions.serve import thread
+from so2docs.extensions.serve import charts, thread
 from so2docs.extensions.serve.bodies import Renderer, mark_words, remove_marks
 from so2docs.extensions.serve.links import Link, find_links
 from so2docs.extensions.serve.pictures import Pictures, picture_keys
@@ -37,7 +37,6 @@ from so2docs.extensions.serve.store import (
     one_deadline,
     search_all,
 )
-from so2docs.extensions.statistics import html
 
 _TAGS = 12
 
@@ -50,7 +49,7 @@ def plots(overview: dict[str, Any]) -> Markup:
         "Most frequent tags": overview["top_tags"][:_TAGS],
     }
     return Markup(
-        "".join(html.card(name, html.bars(rows)) for name, rows in counts.items() if rows)
+        "".join(charts.section(name, charts.bars(rows)) for name, rows in counts.items() if rows)
     )
 
 

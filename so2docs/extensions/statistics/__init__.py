@@ -1,1 +1,1 @@
-"""Statistics of an output, as text, JSON and HTML."""
+"""Statistics of an output, as text and JSON."""

@@ -1,4 +1,4 @@
-"""Statistics of an output: counts that can be added up, and views of them as text, JSON and HTML.
+"""Statistics of an output: counts that can be added up, and views of them as text and JSON.
 
 Memory is bounded: a task reads a few segments, large scores are counted together, and rare tags are
 dropped if there are too many. `n` posts have fewer than `2 * sqrt(n)` different numbers of answers.
@@ -22,7 +22,6 @@ from so2docs.domain import SCORE_BINS
 from so2docs.dump.storage import FileIdentity
 from so2docs.errors import OutputError
 from so2docs.escape import for_terminal
-from so2docs.extensions.statistics import html
 from so2docs.output.product import read_recipe
 from so2docs.output.segments import Segment
 from so2docs.processes.pool import Workers, choose_jobs
@@ -213,19 +212,11 @@ class Stats(Counts):
         numbers = {"questions": self.questions, "answers": answers, "accepted": accepted}
         return {**numbers, "bytes": self.file_bytes}
 
-    def as_page(self) -> str:
-        """Make a self-contained HTML page with plots."""
-        return html.as_page(os.path.basename(self.path), self._repr_html_())
-
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
     def __repr__(self) -> str:
         return f"<Stats\n{self}>"
-
-    def _repr_html_(self) -> str:
-        about = f"{_period(self) or 'no dates'} · {_sizes(self)}"
-        return html.as_fragment(os.path.basename(self.path), about, _facts(self), _cards(self))
 
 
 def stats(
@@ -441,15 +432,6 @@ def _lines(stats: Stats) -> Iterator[str]:
         for label, count in rows:
             share = f" {count / total:6.1%}" if total else ""
             yield f"  {for_terminal(label):<{width}}  {count:>{digits},}{share}"
-
-
-def _cards(stats: Stats) -> Iterator[str]:
-    """Yield the charts and tables of the page."""
-    if stats.lengths:
-        fields = [(name, *_scores(lengths)) for name, lengths in stats.lengths.items()]
-        yield html.card("characters in a record", html.table(("field", "mean", ""), fields))
-    for title, rows, _ in _sections(stats):
-        yield html.card(title, html.bars(rows))
 
 
 def _sections(stats: Stats) -> Iterator[tuple[str, list[tuple[str, int]], int | None]]:

@@ -10,28 +10,20 @@ import click
 
 from so2docs.commands.options import command, quiet, table_option
 from so2docs.commands.terminal import allow_any_encoding, shows_progress
-from so2docs.errors import OptionError, flag
 from so2docs.extensions.each_site_command import show_each_site
 
 
 @command(
     """
     so2docs stats questions.jsonl.gz
-    so2docs stats questions.jsonl.gz --html questions.html
     so2docs stats questions/
     """
 )
 @click.argument("output", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@click.option(
-    "--html",
-    "html_file",
-    metavar="FILE",
-    help="Write a self-contained page with plots instead of printing.",
-)
 @table_option("jobs", "Number of worker processes.")
 @quiet
-def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> int:
+def stats(output: str, as_json: bool, **options: Any) -> int:
     """Print statistics of OUTPUT: questions by year, answers, scores, tags, longest bodies.
 
     If OUTPUT is a folder of outputs, print a table of the sites or, with --json, all statistics.
@@ -39,21 +31,13 @@ def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> 
     Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
     """
     from so2docs.extensions.statistics.stats import stats as count
-    from so2docs.output.new_files import write_file
-    from so2docs.output.part_files import PAGE, check_own
 
     allow_any_encoding()
     if os.path.isdir(output):
-        if html_file is not None:
-            raise OptionError(f"{flag('html')} applies to one output; {output} is a folder")
         return show_each_site(count, output, as_json=as_json, is_asked=True, **options)
-    if html_file is not None:
-        check_own(html_file, PAGE, [output])
     figures = count(output, jobs=options["jobs"], progress=shows_progress(options["quiet"]))
-    if html_file is not None:
-        write_file(html_file, figures.as_page().encode())
     if as_json:
         click.echo(json.dumps(figures.as_dict(), indent=2, ensure_ascii=False))
-    elif html_file is None:
+    else:
         click.echo(str(figures))
     return 0
