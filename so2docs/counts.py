@@ -228,7 +228,6 @@ class RowCounts(Counts):
             also counted as filtered.
         records: Records made by the recipe; None without a recipe.
         without_record: Documents from which the recipe made no record; None without a recipe.
-        labels: Records by the value of the column that the recipe counts, such as `true`.
         unchanged: With `as_of`, questions and answers whose body is that of the dump.
         restored: With `as_of`, questions and answers whose body comes from a revision.
         first_day: The day on which the oldest kept post was created; empty if unknown.
@@ -246,7 +245,6 @@ class RowCounts(Counts):
     dropped: int = 0
     records: int | None = None
     without_record: int | None = None
-    labels: Counter[str] = field(default_factory=Counter)
     unchanged: int | None = None
     restored: int | None = None
     first_day: str = field(default="", metadata=LEAST)

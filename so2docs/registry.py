@@ -26,7 +26,6 @@ EXTENSIONS: dict[str, dict[str, str]] = {
         "pairs": "so2docs.extensions.recipes.answers:PAIRS",
         "triplets": "so2docs.extensions.recipes.answers:TRIPLETS",
         "qa": "so2docs.extensions.recipes.answers:QA",
-        "kto": "so2docs.extensions.recipes.answers:KTO",
         "messages": "so2docs.extensions.recipes.answers:MESSAGES",
         "thread": "so2docs.extensions.recipes.threads:THREAD",
         "chunks": "so2docs.extensions.recipes.threads:CHUNKS",

@@ -156,9 +156,7 @@ class Report(Printed, RowCounts):
             yield "dropped", f"{self.dropped:,} by the lists of users and posts"
         if self.records is not None:
             without = self.without_record or 0
-            notes = [f"{name} {count:,}" for name, count in sorted(self.labels.items())]
-            notes += [f"{plural(without, 'question')} gave none"] * bool(without)
-            note = f" ({', '.join(notes)})" if notes else ""
+            note = f" ({plural(without, 'question')} gave none)" if without else ""
             yield f"records ({self.recipe})", f"{self.records:,}{note}"
         yield from self._lines_of_tables()
         if self.fabricated:

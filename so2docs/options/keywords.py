@@ -25,7 +25,6 @@ RecipeName = Literal[
     "pairs",
     "triplets",
     "qa",
-    "kto",
     "messages",
     "thread",
     "chunks",

@@ -194,7 +194,6 @@ class Recipe:
         best_only: Whether documents keep only the answer with the highest score.
         is_by_site: Whether each record is a question with its id in `Id`. If so, a conversion
             of several dumps writes a folder for each site, with an output named `train`.
-        counted: Name of the column whose values are counted in the summary and in the card.
         adjustments: Settings and options that change the records.
         description: Description for lists and cards.
     """
@@ -217,7 +216,6 @@ class Recipe:
     left_out: tuple[str, ...] = ()
     best_only: bool = False
     is_by_site: bool = False
-    counted: str | None = None
     adjustments: Adjustments = Adjustments()
     description: Description = Description()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import orjson
@@ -39,7 +38,6 @@ class RecordMaker:
         self._schema = recipe.schema if is_checked else None
         self._attribute = locate if recipe.attributed == "posts" else attribute
         self._site = None if recipe is _UNCHANGED or site is None else f"https://{site}/"
-        self.labels: Counter[str] = Counter()
 
     def records(self, question_id: int, json: bytes) -> Iterator[bytes]:
         """Yield the records of a document one by one; together, they can be many times its size."""
@@ -89,8 +87,6 @@ class RecordMaker:
         recipe = self._recipe
         if type(record) is not dict and not isinstance(record, Mapping):
             raise TypeError(f"a record must be a dictionary, not {type(record).__name__}")
-        if recipe.counted is not None:
-            self.labels[str(record[recipe.counted]).lower()] += 1
         if recipe.left_out:
             record = {name: record[name] for name in record if name not in recipe.left_out}
         if self._schema is not None and (mismatch := find_mismatch(record, self._schema)):
@@ -156,4 +152,3 @@ def make_records(
         if recipe is not None:
             counts.records = (counts.records or 0) + count
             counts.without_record = (counts.without_record or 0) + (not count)
-    counts.labels += maker.labels

@@ -280,17 +280,6 @@ def linked(questions: dict[int, Row], kind: int) -> set[tuple[int, int]]:
     }
 
 
-def kto(questions: list[Row], host: str, body: Body, threshold: int = 0) -> list[Row]:
-    records = []
-    for question in questions:
-        by_id = {answer["Id"]: liked(answer, question) for answer in question["Answers"]}
-        for row in qa([question], host, body):
-            score = by_id[row["metadata"]["answer"]["id"]]
-            if score != threshold:
-                records.append({**row, "label": score > threshold})
-    return records
-
-
 def messages(
     questions: list[Row],
     host: str,

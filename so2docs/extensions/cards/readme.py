@@ -243,10 +243,6 @@ def _notes(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
                 f"\n`{output.name}`: the site as it was on {as_of}, restored from a later dump. "
                 "Posts deleted since are missing.\n"
             )
-        if labels := output.manifest.counts.get("labels"):
-            column = output.recipe.counted if output.recipe else "label"
-            values = ", ".join(f"`{name}` in {count:,}" for name, count in sorted(labels.items()))
-            yield f"\n`{output.name}`: `{column}` is {values} records.\n"
         if output.documents and (empty := output.splits.keys() - _full_splits(output)):
             names = ", ".join(f"`{name}`" for name in sorted(empty))
             yield f"\n`{output.name}`: no configuration lists {names}, which has no record.\n"

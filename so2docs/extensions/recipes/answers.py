@@ -1,4 +1,4 @@
-"""Recipes for training on answers: `qa`, `messages`, `pairs`, `triplets`, `kto`, `preferences`.
+"""Recipes for training on answers: `qa`, `messages`, `pairs`, `triplets`, `preferences`.
 
 `qa` has TRL's standard prompt-completion form (https://huggingface.co/docs/trl/dataset_formats). It
 has a record for each answer, the accepted answer first, then by score; on request, only for the
@@ -16,8 +16,6 @@ pairs are drawn with the question's id as the seed, so that every run draws the 
 `triplets` are pairs in the form of sentence-transformers, which expects the columns in the order
 `anchor`, `positive`, `negative` (https://sbert.net/docs/sentence_transformer/dataset_overview.html).
 A negative has a score of at most 0, because an answer that readers liked is relevant too.
-`kto` has TRL's unpaired preference form: `label` is true if the score of `preferences` is above a
-threshold, by default 0. Answers with this score are left out.
 
 `preferences` has the form of HuggingFaceH4/stack-exchange-preferences on the Hugging Face Hub, as
 described in its card and made by its script `make_stack_exchange.py`. It contains the questions
@@ -407,55 +405,6 @@ TRIPLETS = replace(
     ),
 )
 
-
-def kto(question: Document, *, threshold: int = 0) -> Iterator[Record]:
-    """Make a record for each answer, in the order of `qa`.
-
-    Args:
-        question: The document.
-        threshold: The preference score of answers to leave out; a higher score means `true`.
-    """
-    asked = prompt(question) + _END_OF_PROMPT
-    scores = {answer["Id"]: preference_score(answer, question) for answer in question["Answers"]}
-    answers = [a for a in rank(question) if scores[a["Id"]] != threshold]
-    for answer, metadata in _with_metadata(question, answers):
-        yield {
-            "prompt": asked,
-            "completion": _START_OF_COMPLETION + text(answer),
-            "label": scores[answer["Id"]] > threshold,
-            "metadata": metadata,
-        }
-
-
-KTO = replace(
-    QA,
-    name="kto",
-    function=kto,
-    schema=record(prompt=TEXT, completion=TEXT, label=BOOLEAN, metadata=_QA_METADATA),
-    counted="label",
-    adjustments=replace(
-        QA.adjustments,
-        settings=(
-            Setting(
-                "threshold",
-                "Label answers with a higher score true, those with a lower score false; leave out "
-                "answers with this score.",
-                int,
-                0,
-            ),
-            BEST,
-        ),
-        options=(),
-    ),
-    description=replace(
-        QA.description,
-        summary="a question, an answer and whether it was liked",
-        meanings={
-            **QA.description.meanings,
-            "label": "true for an answer with a score above the threshold, false for one below it",
-        },
-    ),
-)
 
 _NOBODY = -1
 _NAME_OF_NOBODY, _NOT_FOUND = "Community", "(user-not-found)"

@@ -557,17 +557,6 @@ def test_a_card_without_outputs_is_rejected(tmp_path: Path) -> None:
     assert (tmp_path / "README.md").exists()
 
 
-def test_the_card_counts_labels(tmp_path: Path) -> None:
-    report = so2docs.convert(
-        SAMPLES / "posts.xml", tmp_path / "k.jsonl", card=True, recipe="kto", site="a.example"
-    )
-    labels = [json.loads(line)["label"] for line in (tmp_path / "k.jsonl").read_text().splitlines()]
-    assert report.labels == {"true": labels.count(True), "false": labels.count(False)}
-    counts = f"`false` in {labels.count(False)}, `true` in {labels.count(True)} records"
-    assert f"\n`k.jsonl`: `label` is {counts}.\n" in (tmp_path / "README.md").read_text()
-    assert f"(false {labels.count(False)}, true {labels.count(True)}" in str(report)
-
-
 def test_hugging_face_reads_the_card(tmp_path: Path) -> None:
     """The oracle is the class of huggingface_hub that the Hub itself recommends."""
     hub = pytest.importorskip("huggingface_hub")
