@@ -51,11 +51,11 @@ class Existence:
 
     def judge(self, data: bytes, name: str) -> bool | None:
         """Whether all rows of a slice existed; None if some did, and others did not."""
-        # Splitting is three times as fast as a regular expression.
-        dates = [part[:_DATE] for part in data.split(b' %b="' % name.encode())[1:]]
-        if not dates or len(dates) != data.count(b"<row "):
+        # Splitting is three times as fast as a regular expression. The parts start with dates.
+        _, *dated = data.split(b' %b="' % name.encode())
+        if not dated or len(dated) != data.count(b"<"):  # No value contains a raw `<`.
             return None
         last = self.last.encode()
-        if max(dates) <= last:
+        if max(dated)[:_DATE] <= last:
             return True
-        return False if min(dates) > last else None
+        return False if min(dated)[:_DATE] > last else None

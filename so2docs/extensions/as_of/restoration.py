@@ -90,13 +90,13 @@ class _Events:
 
     Attributes:
         revisions: Types and JSON of history rows before the date.
-        later: Types of history rows after the date.
+        later: Types of history rows after the date, as bits.
         votes: Number of votes by type.
         comments: Number of comments.
     """
 
     revisions: list[tuple[int, bytes]] = field(default_factory=list)
-    later: set[int] = field(default_factory=set)
+    later: int = 0
     votes: dict[int, int] = field(default_factory=dict)
     comments: int = 0
 
@@ -210,7 +210,7 @@ class Restoration:
             events.revisions.append((rank, json))
             return False
         if kind == LATER:
-            events.later.add(rank)
+            events.later |= 1 << rank
             return False
         count = 1
         if kind == VOTE:
@@ -264,9 +264,9 @@ class Restoration:
         A post of the dump was undeleted, so a deletion without an undeletion after the date is one
         whose undeletion the history lacks.
         """
-        if _MIGRATED_HERE in events.later:
+        if events.later >> _MIGRATED_HERE & 1:
             return False
-        if _UNDELETED not in events.later:
+        if not events.later >> _UNDELETED & 1:
             return True
         deletions = events.parse((_DELETED, _UNDELETED))
         return not deletions or deletions[-1]["PostHistoryTypeId"] == _UNDELETED
@@ -290,7 +290,7 @@ class Restoration:
     def _restore_texts(self, post: _Post, events: _Events) -> bool:
         row = post.row
         row[BODY_FROM.key] = FROM_DUMP
-        later = events.later & CONTENT
+        later = {kind for kind in CONTENT if events.later >> kind & 1}
         if not self._existence.includes(row.get("LastEditDate", "")) and not later:
             later = set(CONTENT)  # The history lacks the edit, so any text may have changed.
         if not later:
@@ -441,7 +441,7 @@ def find_titles(blocks: Iterable[Block], question_ids: Collection[int]) -> dict[
                     if isinstance(row.get("Title"), str):
                         titles.setdefault(post_id, row["Title"])
                 elif kind == LATER and rank in TITLES:
-                    events[post_id].later.add(rank)
+                    events[post_id].later |= 1 << rank
                 elif kind == REVISION and rank in TITLES:
                     events[post_id].revisions.append((rank, json[start:end]))
     for post_id in titles.keys() & events.keys():

@@ -19,7 +19,19 @@ from so2docs.extensions.as_of.existence import Existence
 from so2docs.options.table import Filters, Options
 from so2docs.parse import core, table_rows
 from so2docs.parse.core import Added
-from so2docs.parse.keys import BUCKET_BITS, KEY, QUESTION, as_bytes, integers, kinds_in, walk
+from so2docs.parse.keys import (
+    ANSWER,
+    BUCKET_BITS,
+    KEY,
+    PAIR_BYTES,
+    QUESTION,
+    REJECTED_ANSWER,
+    REJECTED_QUESTION,
+    as_bytes,
+    integers,
+    kinds_in,
+    walk,
+)
 from so2docs.parse.posts import RecordBuffer, number
 from so2docs.parse.row_filter import RowFilter
 from so2docs.parse.table_rows import FindQuestions, Row
@@ -29,6 +41,7 @@ from so2docs.store.blocks import BlockWriter
 from so2docs.store.id_map import IdMap
 
 _MARKED_FORMULA = re.compile(rb"math-container&quot;&gt;(\\?\$)")
+_REJECTED = {QUESTION: REJECTED_QUESTION, ANSWER: REJECTED_ANSWER}
 _WHOLE_HISTORY = TABLES["history-text"]
 
 
@@ -74,6 +87,22 @@ class _PostsOfDate(_OfDate, PostSink):
         options = self._options
         keys = options.needs_all_keys
         return _FilterOfDate(options.filters.of_rows, self._projection, all_keys=keys)
+
+    def _add_later(self, data: bytes) -> Added | None:
+        later = RecordBuffer(reserved=self.buffer.reserved)
+        added = core.add_fast(data, later)
+        if added is None:
+            return None
+        for at, bucket in later.buckets.items():
+            keys = bytes(bucket.keys)
+            fields = integers(keys)
+            fields[2::4] = array("q", bytes(len(fields) * 2))
+            fields[3::4] = array("q", (_REJECTED[kind] for kind in kinds_in(keys)))
+            self.buffer.buckets[at].keys.extend(as_bytes(fields))
+        self.buffer.pairs += later.pairs
+        self.buffer.filtered += len(later.pairs) // PAIR_BYTES
+        self.buffer.other_types.update(later.other_types)
+        return added
 
     def add(self, rows: list[Row]) -> None:
         self._keep_lists.look_at(self._existence.select(rows, POSTS.dated_by))

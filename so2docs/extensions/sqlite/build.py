@@ -8,7 +8,6 @@ process reads documents and inserts rows.
 
 from __future__ import annotations
 
-import gc
 import itertools
 import math
 import os
@@ -16,7 +15,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard, Unpack, cast
@@ -77,6 +76,7 @@ from so2docs.output.provenance import File, Provenance, make_record, printable_n
 from so2docs.output.sqlite_file import connect, explained
 from so2docs.processes.pool import Workers
 from so2docs.processes.processors import count_processors
+from so2docs.processes.worker import rare_collections
 from so2docs.progress import Shown, bar
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.reader.reading import read
@@ -196,8 +196,6 @@ _MOST_ADDED = 4 * 1024 * 1024
 """Number of characters after which waiting rows are sorted and inserted."""
 _MOST_MAKERS = 2
 """Maximum number of processes that make rows; two are as fast as the inserts."""
-_OBJECTS = 100_000
-"""New objects before a garbage collection: rows have no reference cycles."""
 _MADE_AT_THE_END = ("tags", "question_tags")
 
 
@@ -397,7 +395,7 @@ class DatabaseFile(Product[Database]):
         path, options = self.path, self.options
         with resumable(False):
             with (
-                _rare_collections(),
+                rare_collections(),
                 temporary_folder(os.path.dirname(path) or ".") as folder,
                 explained(path),
                 closing(connect(part_path(path))) as connection,
@@ -451,17 +449,6 @@ def _read_tags(tags: Any, jobs: int | None, lists: dict[str, Any]) -> Iterable[d
 
 def _is_output_of_tags(path: PathLike) -> bool:
     return split_compression(os.fspath(path))[0].endswith(".jsonl")
-
-
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Collect garbage rarely, if at all: this saves 3 % of the time of a single process."""
-    thresholds = gc.get_threshold()
-    gc.set_threshold(thresholds[0] and _OBJECTS, *thresholds[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
 
 
 class _Building:

@@ -17,6 +17,7 @@ from so2docs.errors import taking_options
 from so2docs.extensions.tables.columns import SLICE_BYTES, BatchVisitor, TableColumns
 from so2docs.options.products import TableOptions
 from so2docs.options.table import options_of
+from so2docs.processes.worker import rare_collections
 from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader
 from so2docs.schema import ANSWERS, POSTS
 
@@ -95,6 +96,7 @@ def restore_posts(source: str, options: TableOptions, folder: str) -> RestoredPo
     with taking_options(options_of(TableOptions)):
         restored = documents(source, work_dir=folder, **kwargs)
     with (
+        rare_collections(),
         restored as questions,
         pa.OSFile(path, "wb") as file,
         pa.ipc.new_file(file, columns.schema) as stream,
