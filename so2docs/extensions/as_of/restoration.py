@@ -37,6 +37,7 @@ from so2docs.report import UNKNOWN_ON_DATE
 from so2docs.schema import (
     BODIES,
     BODY_FROM,
+    BOUNTY,
     COMMENT,
     CONTENT,
     LATER,
@@ -100,6 +101,16 @@ class _Events:
     votes: dict[int, int] = field(default_factory=dict)
     comments: int = 0
 
+    def count(self, kind: int, rank: int) -> int:
+        """Count a comment or votes; return the number of rows in the record."""
+        count = 1
+        if kind == VOTE:
+            vote_type, count = unpack_votes(rank)
+            self.votes[vote_type] = self.votes.get(vote_type, 0) + count
+        elif kind == COMMENT:
+            self.comments += 1
+        return count
+
     def parse(self, types: Iterable[int]) -> list[Row]:
         """Parse the history rows of some types, in chronological order."""
         if not self.revisions:
@@ -153,7 +164,9 @@ class Restoration:
         self._existence = Existence.at(filters.as_of)
         self._filter = RowFilter(filters.of_state, None)
         self._project = make_projection(options)
-        self._nested = frozenset(options.nest)
+        # The first pass stores bounties only if votes are nested.
+        tables = options.nest
+        self._nested = {BOUNTY, *(kind for kind in OF_KIND if OF_KIND[kind].name in tables)}
         self._has_votes = "votes" in options.tables
         self._has_comments = "comments" in options.tables
         self._keeps_markdown = options.restores_markdown
@@ -186,43 +199,37 @@ class Restoration:
         yield bytes(keys), b"".join(jsons)
 
     def _gather(self, blocks: Iterable[Block], ids: range) -> dict[int, _Group]:
+        """Group the records by question; note the rows from which posts are restored."""
         groups: defaultdict[int, _Group] = defaultdict(_Group)
-        low, high = ids.start, ids.stop
+        left_out: defaultdict[int, int] = defaultdict(int)
+        low, high, nested = ids.start, ids.stop, self._nested
         for keys, json in blocks:
             end = 0
             for number, (question_id, post_id, rank, kind, start, end) in enumerate(walk(keys)):
-                if low <= question_id < high:
-                    group = groups[question_id]
-                    if kind < COMMENT:
-                        # Titles of rejected questions have served their purpose.
-                        json_of_post = json[start:end] if kind in _REJECTED else b""
-                        group.posts.append(_Post(post_id, rank, kind, json_of_post))
-                    elif self._is_nested(group.events[post_id], kind, rank, json[start:end]):
+                if not low <= question_id < high:
+                    continue
+                group = groups[question_id]
+                if kind < COMMENT:
+                    # Titles of rejected questions have served their purpose.
+                    json_of_post = json[start:end] if kind in _REJECTED else b""
+                    group.posts.append(_Post(post_id, rank, kind, json_of_post))
+                elif kind == REVISION:
+                    group.events[post_id].revisions.append((rank, json[start:end]))
+                elif kind == LATER:
+                    group.events[post_id].later |= 1 << rank
+                else:
+                    count = group.events[post_id].count(kind, rank)
+                    if kind in nested:
                         key = keys[number * KEY.size : (number + 1) * KEY.size]
                         group.rows.append((key, json[start:end]))
+                    else:
+                        left_out[kind] += count
             if end != len(json):
                 raise ValueError("keys and JSON do not match")
+        for kind, count in left_out.items():
+            table = self._counts.tables.setdefault(OF_KIND[kind].name, TableCounts())
+            table.filtered += count
         return groups
-
-    def _is_nested(self, events: _Events, kind: int, rank: int, json: bytes) -> bool:
-        """Note a row from which its post is restored; return whether the row is nested, too."""
-        if kind == REVISION:
-            events.revisions.append((rank, json))
-            return False
-        if kind == LATER:
-            events.later |= 1 << rank
-            return False
-        count = 1
-        if kind == VOTE:
-            vote_type, count = unpack_votes(rank)
-            events.votes[vote_type] = events.votes.get(vote_type, 0) + count
-        elif kind == COMMENT:
-            events.comments += 1
-        if kind not in OF_KIND or OF_KIND[kind].name in self._nested:
-            return True
-        table = self._counts.tables.setdefault(OF_KIND[kind].name, TableCounts())
-        table.filtered += count
-        return False
 
     def _restore_group(self, question_id: int, group: _Group) -> list[_Post]:
         """Restore the posts of a question id; posts with unknown texts are added to the strays."""

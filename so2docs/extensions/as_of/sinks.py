@@ -51,6 +51,9 @@ class _OfDate(RowSink):
     This class precedes the sink of a table among the bases of a class.
     """
 
+    # Small, since the reference parses slices of which only some rows existed.
+    slice_bytes = 64 * 1024
+
     def __init__(
         self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
     ) -> None:
