@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -13,7 +14,7 @@ from so2docs.commands import DEBUG, EXAMPLES, examples
 from so2docs.commands.signals import raise_in_command
 from so2docs.commands.terminal import say
 from so2docs.errors import OptionError, So2docsError, did_you_mean, naming_flags
-from so2docs.progress import listen
+from so2docs.progress import listen, log_progress
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
 
@@ -165,7 +166,7 @@ def run(arguments: list[str] | None = None) -> int:
         Terminated: SIGTERM was received. The message is as for `KeyboardInterrupt`.
     """
     try:
-        with listen(say):
+        with listen(say), log_progress(not sys.stderr.isatty()):
             return cli.main(arguments, prog_name="so2docs", standalone_mode=False) or 0
     except click.exceptions.Abort as abort:
         # Older versions of click keep the caught exception only as the context.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from so2docs.errors import without_secrets
 
@@ -127,10 +128,66 @@ class _Reporter:
     def _pass(self, *_: object, **_options: object) -> None:
         pass
 
-    set_description = set_postfix_str = refresh = close = __exit__ = _pass
+    set_postfix_str = refresh = close = __exit__ = _pass
 
-    def __enter__(self) -> _Reporter:
+    def set_description(self, description: str) -> None:
+        pass
+
+    def __enter__(self) -> Self:
         return self
+
+
+LINE_SECONDS = 60
+"""Seconds between the lines that `log_progress` logs."""
+
+_logs_lines = False
+
+
+@contextmanager
+def log_progress(is_on: bool) -> Iterator[None]:
+    """In a block, log progress once a minute instead of showing bars, if `is_on`."""
+    global _logs_lines  # noqa: PLW0603 - Not a context variable: it is for all threads.
+    before, _logs_lines = _logs_lines, is_on
+    _Lines.last = time.monotonic()
+    try:
+        yield
+    finally:
+        _logs_lines = before
+
+
+class _Lines(_Reporter):
+    """Logs a line a minute: done, total and rate."""
+
+    last = 0.0
+    """When the block started, or any object logged a line."""
+
+    def __init__(self, description: str, **options: Any) -> None:
+        super().__init__(self._log, **options)
+        self._description, self._start = description, time.monotonic()
+
+    def set_description(self, description: str) -> None:
+        self._description = description
+
+    def _log(self, done: int, total: int | None, unit: str) -> None:
+        now = time.monotonic()
+        if now - _Lines.last < LINE_SECONDS:
+            return
+        _Lines.last = now
+        rate = (done - self.initial) / max(now - self._start, 1e-6)
+        if unit == "work" and total:
+            state = f"{done / total:.0%}, {60 * rate / total:.1%} a minute"
+        else:
+            amounts = [_as_amount(amount, unit) for amount in (done, total or 0, rate)]
+            of_total = f" of {amounts[1]}" if total else ""
+            state = f"{amounts[0]}{of_total}, {amounts[2]}/s"
+        left = f", {(total - done) / rate / 60:,.0f} min left" if total and rate else ""
+        log.info("%s: %s%s", self._description.rstrip(": "), state, left)
+
+
+def _as_amount(amount: float, unit: str) -> str:
+    from so2docs.report import as_size
+
+    return as_size(amount) if unit == "B" else f"{amount:,.0f}{unit}"
 
 
 @contextmanager
@@ -268,6 +325,8 @@ def _tqdm(description: str, shown: Shown, **options: Any) -> Any:
     """Make a tqdm bar, which is a widget in notebooks, or an object that calls a function."""
     if callable(shown):
         return _Reporter(shown, **options)
+    if _logs_lines:
+        return _Lines(f"{_subject.get()}{description}", **options)
     from tqdm.auto import tqdm
 
     return tqdm(desc=f"{_subject.get()}{description}", mininterval=0.2, **options)

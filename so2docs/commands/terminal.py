@@ -26,8 +26,8 @@ def tell(text: object) -> None:
 
 
 def shows_progress(quiet: bool = False) -> bool:
-    """Whether to show progress bars: stderr is a terminal, and `quiet` is not set."""
-    return not quiet and sys.stderr.isatty()
+    """Whether to show progress: bars on a terminal, otherwise a line a minute; see `cli.run`."""
+    return not quiet
 
 
 def allow_any_encoding() -> None:

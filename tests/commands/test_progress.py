@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import shutil
 import threading
 from contextlib import ExitStack, suppress
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 import tqdm.auto
+from support.command import run
 from support.packed import seven_zip, zipped
 from support.places import SAMPLES
 
@@ -130,14 +132,14 @@ def test_a_function_is_called_with_the_progress(bars: list[Any], tmp_path: Path)
     site = tmp_path / "site"
     shutil.copytree(SAMPLES / "site", site)
     output = tmp_path / "q.jsonl"
-    for run in (
+    for convert in (
         partial(so2docs.convert, site, output, force=True, nest="all", chunk_bytes=1000),
         partial(so2docs.convert_all, [site], tmp_path / "out", force=True),
         partial(so2docs.tables, site, tmp_path / "tables", only=["posts"], force=True),
         partial(so2docs.to_sqlite, output, tmp_path / "q.db", force=True),
     ):
         calls.clear()
-        run(jobs=1, progress=report)
+        convert(jobs=1, progress=report)
         [total] = {total for _, total, unit in calls if unit == calls[-1][2]}
         done = [done for done, _, unit in calls if unit == calls[-1][2]]
         assert done == sorted(done)
@@ -250,3 +252,48 @@ def test_in_a_daemon_process(tmp_path: Path) -> None:
     process.join(60)
     assert process.exitcode == 0
     assert len(list(so2docs.read(output))) == 8
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("so2docs.progress.LINE_SECONDS", 0)
+
+
+LINE = r"so2docs: (.*): (\d+)%, [\d.]+% a minute(, [\d,]+ min left)?"
+
+
+def progress_lines(*words: object) -> list[str]:
+    lines = run(*words, code=0).stderr.splitlines()
+    return [line for line in lines if re.match("so2docs: (reading|writing|counting)", line)]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_progress_is_logged_without_a_terminal(tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl"
+    matches = [
+        re.fullmatch(LINE, line)
+        for line in progress_lines("convert", SAMPLES / "posts.xml", output, "-j", "1")
+    ]
+    assert {match and match[1] for match in matches} == {"reading", "writing"}
+    shares = [int(match[2]) for match in matches if match]
+    assert shares == sorted(shares)
+    assert shares[-1] == 100
+    *_, last = progress_lines("stats", output)
+    size = r"[\d.]+ k?B"
+    assert re.fullmatch(rf"so2docs: counting: ({size}) of \1, [\d.]+ [kMG]?B/s, 0 min left", last)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_progress_of_a_pipe_has_no_total(tmp_path: Path) -> None:
+    dump = (SAMPLES / "posts.xml").read_bytes()
+    done = run("convert", "-", tmp_path / "q.jsonl", "-j", "1", stdin=dump, code=0)
+    assert re.search(r"so2docs: reading: [\d.]+ k?B, [\d.]+ [kMG]?B/s\n", done.stderr)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_quiet_logs_no_progress(tmp_path: Path) -> None:
+    assert run("convert", SAMPLES / "posts.xml", tmp_path / "q.jsonl", "-q", code=0).stderr == ""
+
+
+def test_short_commands_log_no_progress(tmp_path: Path) -> None:
+    assert not progress_lines("convert", SAMPLES / "posts.xml", tmp_path / "q.jsonl")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from so2docs.commands.options import (
     table_option,
     table_options,
 )
-from so2docs.commands.terminal import say, shows_progress, tell
+from so2docs.commands.terminal import say, tell
 from so2docs.errors import ClusterError
 from so2docs.processes.python import find_python
 
@@ -145,7 +146,7 @@ def start_session(
         os.environ.setdefault("PYSPARK_PYTHON", find_python())
         if master is not None and master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Do not listen on the network.
-        shows_progress_bar = str(shows_progress(quiet)).lower()
+        shows_progress_bar = str(not quiet and sys.stderr.isatty()).lower()
         builder = builder.config("spark.ui.showConsoleProgress", shows_progress_bar)
         builder = builder.config("spark.log.level", "ERROR")
         builder = builder if master is None else builder.master(master)
