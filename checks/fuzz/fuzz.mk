@@ -32,20 +32,23 @@ sanitize: $(SANITIZED)/so2docs
 	fi
 	cat $(SANITIZED)/replayed
 	test "$$(sort -u $(SANITIZED)/replayed | wc -l)" = 1
-	PYTHONPATH=tests $(BIN)/python -m support.bzip2_samples $(SANITIZED)/bzip2-seeds
-	for variant in "" -DSO2DOCS_PORTABLE; do \
-	  gcc $(SANITIZERS) $$variant -DREPLAY checks/fuzz/fuzz_bzip2.c -lbz2 -o $(SANITIZED)/replay && \
-	  $(SANITIZED)/replay $(SANITIZED)/bzip2-seeds/* || exit 1; \
-	done > $(SANITIZED)/replayed
-	cat $(SANITIZED)/replayed
-	test "$$(sort -u $(SANITIZED)/replayed | wc -l)" = 1
+	for format in bzip2:bz2 lzma2:lzma; do \
+	  name=$${format%:*} && seeds=$(SANITIZED)/$$name-seeds && \
+	  PYTHONPATH=tests $(BIN)/python -m support.$${name}_samples $$seeds && \
+	  for variant in "" -DSO2DOCS_PORTABLE; do \
+	    gcc $(SANITIZERS) $$variant -DREPLAY checks/fuzz/fuzz_$$name.c -l$${format#*:} -o $(SANITIZED)/replay && \
+	    $(SANITIZED)/replay $$seeds/* || exit 1; \
+	  done > $(SANITIZED)/replayed && \
+	  cat $(SANITIZED)/replayed && \
+	  test "$$(sort -u $(SANITIZED)/replayed | wc -l)" = 1 || exit 1; \
+	done
 	for variant in "" -DSO2DOCS_PORTABLE; do \
 	  gcc -shared -fPIC $(SANITIZERS) $$variant $(INCLUDE) $(SOURCES) -o $</parse/_core.abi3.so && \
 	  LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 SO2DOCS_EXAMPLES=500 \
-	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider -k "not published_bodies and not published_dump" tests/parse/test_core.py tests/parse/test_join.py tests/extensions/markdown/test_markdown.py tests/store/test_idmap.py tests/dump/test_bzip2.py tests/extensions/parquet/test_row_group.py || exit 1; \
+	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider -k "not published_bodies and not published_dump" tests/parse/test_core.py tests/parse/test_join.py tests/extensions/markdown/test_markdown.py tests/store/test_idmap.py tests/dump/test_bzip2.py tests/dump/test_lzma2.py tests/extensions/parquet/test_row_group.py || exit 1; \
 	done
 
-# Fuzz for thirty minutes, guided by coverage: the C code alone, bzip2 against libbz2, both cores side by side.
+# Fuzz for forty minutes, guided by coverage: the C code alone, bzip2 and LZMA2 against libraries, both cores.
 FUZZ_SECONDS ?= 600
 FUZZ := -dict=checks/fuzz/fuzz_core.dict -timeout=20 -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1
 
@@ -54,9 +57,12 @@ fuzz-core: $(SANITIZED)/so2docs
 	PYTHONPATH=tests $(BIN)/python -m support.twins $(SANITIZED)/corpus
 	clang $(SANITIZERS) -fsanitize=fuzzer checks/fuzz/fuzz_canonical.c -o $(SANITIZED)/fuzz
 	$(SANITIZED)/fuzz $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
-	PYTHONPATH=tests $(BIN)/python -m support.bzip2_samples $(SANITIZED)/bzip2-corpus
-	clang $(SANITIZERS) -fsanitize=fuzzer checks/fuzz/fuzz_bzip2.c -lbz2 -o $(SANITIZED)/fuzz
-	$(SANITIZED)/fuzz -timeout=20 -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/bzip2-corpus
+	for format in bzip2:bz2 lzma2:lzma; do \
+	  name=$${format%:*} && corpus=$(SANITIZED)/$$name-corpus && \
+	  PYTHONPATH=tests $(BIN)/python -m support.$${name}_samples $$corpus && \
+	  clang $(SANITIZERS) -fsanitize=fuzzer checks/fuzz/fuzz_$$name.c -l$${format#*:} -o $(SANITIZED)/fuzz && \
+	  $(SANITIZED)/fuzz -timeout=20 -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(SANITIZED)/ $$corpus || exit 1; \
+	done
 	clang -shared -fPIC $(SANITIZERS) -fsanitize=fuzzer-no-link $(INCLUDE) $(SOURCES) -o $</parse/_core.abi3.so
 	LD_PRELOAD=$$($(BIN)/python -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED):tests \

@@ -18,10 +18,10 @@ static void *failing_realloc(void *bytes, size_t size)
 
 #define realloc failing_realloc
 #define FIRST_CAPACITY ((size_t)32) /* Small, so that buffers grow often. */
-#include "../so2docs/parse/native/canonical.c"
-#include "../so2docs/parse/native/columns.c"
-#include "../so2docs/parse/native/markdown.c"
-#include "../so2docs/parse/native/values.c"
+#include "../../so2docs/parse/native/canonical.c"
+#include "../../so2docs/parse/native/columns.c"
+#include "../../so2docs/parse/native/markdown.c"
+#include "../../so2docs/parse/native/values.c"
 
 static void add_buffer(const Buffer *bytes)
 {

@@ -87,15 +87,14 @@ def raw_lzma(
         ArchiveError: The dictionary needs too much memory.
     """
     if is_lzma2:
-        dictionary = lzma2_dictionary(properties)
+        dictionary = lzma2_dictionary(properties, unpacked)
         filter_ = {"id": lzma.FILTER_LZMA2}
     else:
         remainder, literal_context = divmod(properties[0], 9)
         position, literal_position = divmod(remainder, 5)
-        dictionary = int.from_bytes(properties[1:5], "little")
+        dictionary = _limit_dictionary(int.from_bytes(properties[1:5], "little"), unpacked)
         settings = {"lc": literal_context, "lp": literal_position, "pb": position}
         filter_ = {"id": lzma.FILTER_LZMA1, **settings}
-    dictionary = max(4096, min(dictionary, -(-unpacked // 4096) * 4096))
     if dictionary > _MOST_DICTIONARY:
         raise ArchiveError(
             name,
@@ -106,9 +105,16 @@ def raw_lzma(
     return lambda: lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[filter_])
 
 
-def lzma2_dictionary(properties: bytes) -> int:
-    """Return the LZMA2 dictionary size in bytes, given the properties in an archive."""
-    return (2 | properties[0] & 1) << (properties[0] // 2 + 11)
+def lzma2_dictionary(properties: bytes, unpacked: int) -> int:
+    """Return the LZMA2 dictionary size in bytes, given the properties in an archive.
+
+    The dictionary need not be larger than the decompressed data.
+    """
+    return _limit_dictionary((2 | properties[0] & 1) << (properties[0] // 2 + 11), unpacked)
+
+
+def _limit_dictionary(dictionary: int, unpacked: int) -> int:
+    return max(4096, min(dictionary, -(-unpacked // 4096) * 4096))
 
 
 def read_range(file: BinaryIO, size: int) -> Read:

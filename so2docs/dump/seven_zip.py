@@ -27,7 +27,7 @@ from so2docs.dump.compressed import (
     read_range,
 )
 from so2docs.dump.layers import START, Parts, Place, Read, read_blocks
-from so2docs.dump.lzma2 import ReadAt, decompress_blocks
+from so2docs.dump.lzma2 import Method, ReadAt, decompress_blocks
 from so2docs.dump.seven_zip_header import KIND, Coder, Folder, read_header
 from so2docs.errors import ArchiveError
 
@@ -107,11 +107,13 @@ class SevenZip(Archive):
             return decompress_blocks(
                 self._reader_at(folder),
                 folder.packed,
-                raw_lzma(self.name, properties, folder.size, is_lzma2=True),
+                Method(
+                    raw_lzma(self.name, properties, folder.size, is_lzma2=True),
+                    lzma2_dictionary(properties, folder.size),
+                ),
                 *(threads, self._tell_wanted(entry.block)),
                 place=place,
                 mark=self._mark,
-                dictionary=lzma2_dictionary(properties),
                 work_dir=work_dir,
             )
         return _decompress(self.name, self.file, folder)

@@ -168,6 +168,29 @@ def read_bzip2(memory: object, size: int) -> bytes:
         OSError: At the end of the block, its checksum is wrong.
     """
 
+def new_lzma2(dictionary: int) -> object:
+    """Allocate memory to decode an LZMA2 stream; one thread at a time may use it.
+
+    Args:
+        dictionary: Size of the dictionary in bytes, at most 2^30.
+    """
+
+def decode_lzma2(memory: object, data: bytes, start: int) -> int | None:
+    """Decode the next chunk of a stream, or its end marker.
+
+    Args:
+        memory: Memory from `new_lzma2`. The bytes of the previous chunk must have been read.
+        data: Compressed bytes.
+        start: Position of the chunk.
+
+    Returns:
+        The position after the chunk, `start` if the data ends within the chunk; or None if the
+        chunk is damaged or unusual.
+    """
+
+def read_lzma2(memory: object, size: int) -> bytes:
+    """Return the next `size` bytes of a decoded chunk; fewer at its end."""
+
 def find_values(
     firsts: array[int],
     keys: array[int],

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from so2docs.parse._core import ShredPlan
 
 FUNCTIONS = frozenset({
-    "add_rows", "add_sizes", "count_lines", "count_votes", "decode_bzip2", "file_records",
-    "find_bzip2", "find_values", "has_tag", "join_records", "new_bzip2", "read_bzip2",
-    "read_columns", "read_table", "select_records", "shred", "sort_records", "to_markdown",
-    "to_text", "user_ids",
+    "add_rows", "add_sizes", "count_lines", "count_votes", "decode_bzip2", "decode_lzma2",
+    "file_records", "find_bzip2", "find_values", "has_tag", "join_records", "new_bzip2",
+    "new_lzma2", "read_bzip2", "read_columns", "read_lzma2", "read_table", "select_records",
+    "shred", "sort_records", "to_markdown", "to_text", "user_ids",
 })  # fmt: skip
 """Functions that the compiled core must have; a core built for a different version of so2docs may
 lack some of them."""

@@ -1,5 +1,6 @@
 """Blocks of LZMA2 give the same bytes and errors in parallel as one after the other."""
 
+import io
 import lzma
 import random
 from collections.abc import Callable
@@ -8,14 +9,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.lzma2_samples import LITERAL_SETTINGS, far_matches, pack
 from support.packed import DICTIONARY, FILTERS, pack_lzma2, seven_zip_of_lzma2
 from support.places import LONG
 from support.table_sites import SITE, converted
 
 from so2docs.dump import lzma2
 from so2docs.dump.compressed import decompress_streams
-from so2docs.dump.lzma2 import decompress_blocks, find_blocks
+from so2docs.dump.lzma2 import Method, decompress_blocks, find_blocks
 from so2docs.dump.seven_zip import SevenZip
+from so2docs.parse.core import compiled
 
 RNG = random.Random(1)
 WORDS = [RNG.randbytes(RNG.randint(2, 9)) for _ in range(400)]
@@ -55,9 +58,8 @@ def outcome(
 
     size = len(packed) if size is None else size
     data = bytearray()
-    parts = decompress_blocks(
-        *(read_at, size, new, threads, is_wanted), dictionary=DICTIONARY, work_dir=None
-    )
+    method = Method(new, DICTIONARY)
+    parts = decompress_blocks(read_at, size, method, threads, is_wanted, work_dir=None)
     try:
         for part in parts:
             data += part
@@ -160,3 +162,46 @@ def test_an_unannounced_member_is_read(tmp_path: Path, monkeypatch: pytest.Monke
             data = b"".join(opened.read(opened.entries[number], 2, None))
             assert data == files[opened.entries[number].name]
         opened.close()
+
+
+@pytest.fixture
+def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail if the standard library decompresses a stream: the compiled core must not refuse it."""
+    if compiled is None:
+        pytest.skip("there is no compiled core")
+    monkeypatch.setenv("SO2DOCS_CORE", "compiled")
+    monkeypatch.setattr(lzma2, "decompress_streams", lambda *_: pytest.fail("the core refused"))
+
+
+@pytest.mark.usefixtures("no_library")
+@pytest.mark.parametrize("pb", range(5))
+def test_the_core_decodes_all_settings(pb: int) -> None:
+    data = text(10_000) + far_matches(20_000) + RNG.randbytes(66_000) + bytes(3_000)
+    for number, (lc, lp) in enumerate(LITERAL_SETTINGS):
+        dictionary = 1 << 12 + 2 * number % 10
+        settings = {"lc": lc, "lp": lp, "pb": pb, "preset": number % 10, "dict_size": dictionary}
+        assert decoded(pack(data, **settings), dictionary) == data, settings
+
+
+@pytest.mark.usefixtures("no_library")
+def test_the_core_decodes_more_than_its_window() -> None:
+    data = far_matches(300_000) * 40  # 12 MB; the window has the dictionary and 4 MiB.
+    assert decoded(pack(data, preset=0, dict_size=1 << 19), 1 << 19) == data
+
+
+@pytest.mark.usefixtures("no_library")
+def test_the_core_decodes_streams_one_after_the_other() -> None:
+    packed = [pack(data, dict_size=DICTIONARY) for data in (b"", b"x", DATA, b"", PARTS[0])]
+    assert decoded(b"".join(packed), DICTIONARY) == b"x" + DATA + PARTS[0]
+
+
+def decoded(packed: bytes, dictionary: int) -> bytes:
+    method = lzma2.Method(lambda: pytest.fail("the core refused"), dictionary)
+    parts = method.decompress(lambda: io.BytesIO(packed).read)
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize("most", [1, 100_000])
+def test_blocks_that_do_not_fit_into_memory(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lzma2, "_MOST_IN_MEMORY", most)
+    assert outcome(PACKED, threads=2) == (DATA, None)

@@ -13,10 +13,6 @@
 
 #include "core.h"
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #if !defined(SO2DOCS_PORTABLE) && defined(__GNUC__) && defined(__x86_64__)
 #include <tmmintrin.h>
 #define SSSE3 /* Every x86-64 has SSE2; SSSE3 is detected at run time. */
@@ -46,8 +42,7 @@ enum {
     LANES = 12, /* Number of simultaneous walks. */
     STARTS = 512,
     /* Distance between the outputs of two walks; it puts them in different sets of a cache. */
-    STRIDE = (MOST_BYTES / 4096 + 1) * 4096 + 320,
-    HUGE_PAGE = 2 << 20
+    STRIDE = (MOST_BYTES / 4096 + 1) * 4096 + 320
 };
 
 /* ---- Bits ---- */
@@ -193,20 +188,6 @@ struct Bzip2 {
     uint32_t crc_tables[16][256];
 };
 
-static void *allocate_huge(size_t size)
-{
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    /* Use huge pages: with pages of 4 KiB, every second step of a walk misses the TLB. */
-    void *memory = aligned_alloc(HUGE_PAGE, size);
-    if (memory != NULL) {
-        madvise(memory, size, MADV_HUGEPAGE);
-    }
-    return memory;
-#else
-    return malloc(size);
-#endif
-}
-
 static void fill_crc_tables(Bzip2 *block)
 {
     for (uint32_t i = 0; i < 256; i++) {
@@ -230,6 +211,7 @@ Bzip2 *new_bzip2(void)
     if (block == NULL) {
         return NULL;
     }
+    /* With pages of 4 KiB, every second step of a walk misses the TLB. */
     block->links = allocate_huge(2 * HUGE_PAGE);
     block->text = malloc(MOST_BYTES + SLACK);
     block->walked = malloc((size_t)LANES * STRIDE);

@@ -524,6 +524,9 @@ static PyMethodDef methods[] = {
     {"find_bzip2", find_bzip2, METH_VARARGS, NULL},
     {"decode_bzip2", decode_bzip2_block, METH_VARARGS, NULL},
     {"read_bzip2", read_bzip2_block, METH_VARARGS, NULL},
+    {"new_lzma2", new_lzma2_decoder, METH_VARARGS, NULL},
+    {"decode_lzma2", decode_lzma2_chunk, METH_VARARGS, NULL},
+    {"read_lzma2", read_lzma2_chunk, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

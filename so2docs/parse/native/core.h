@@ -1,7 +1,7 @@
 /* Declarations for all files of the compiled core.
 
-   `canonical.c`, `columns.c`, `values.c`, `markdown.c` and `bzip2.c` are plain C and fuzzed without
-   Python. The other files include Python.h before this header. */
+   `canonical.c`, `columns.c`, `values.c`, `markdown.c`, `bzip2.c` and `lzma2.c` are plain C and
+   fuzzed without Python. The other files include Python.h before this header. */
 
 #ifndef SO2DOCS_CORE_H
 #define SO2DOCS_CORE_H
@@ -10,6 +10,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 typedef enum { OK, FALLBACK, NO_MEMORY } Status;
 
@@ -73,6 +77,23 @@ static inline void set_integer(char *bytes, int64_t number)
 #endif
 
 typedef unsigned char Byte;
+
+enum { HUGE_PAGE = 2 << 20 };
+
+/* Allocate memory that is read in no order, in huge pages where the system has them. */
+static inline void *allocate_huge(size_t size)
+{
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    void *memory = aligned_alloc(HUGE_PAGE, size);
+    if (memory != NULL) {
+        madvise(memory, size, MADV_HUGEPAGE);
+    }
+    return memory;
+#else
+    return malloc(size);
+#endif
+}
 
 typedef struct {
     char *bytes;
@@ -362,6 +383,29 @@ size_t bzip2_left(const Bzip2 *memory);
    of the block if its checksum is wrong. */
 Status read_bzip2(Bzip2 *memory, Byte *out, size_t size);
 
+/* ---- lzma2.c: compressed archives ---- */
+
+/* Memory to decode a stream of LZMA2: the dictionary and 4 MB. */
+typedef struct Lzma2 Lzma2;
+
+#define MOST_LZMA2_DICTIONARY (1 << 30)
+
+/* `dictionary` is its size in bytes. Returns NULL if memory is exhausted. */
+Lzma2 *new_lzma2(size_t dictionary);
+
+void free_lzma2(Lzma2 *decoder);
+
+/* Decode the chunk or the end marker at the start of the data. `used` receives its size; 0 if the
+   data ends within the chunk, or if bytes of the previous chunk are unread. FALLBACK if the chunk is
+   damaged or unusual; liblzma tells these cases apart. */
+Status decode_lzma2(Lzma2 *decoder, const Byte *data, size_t size, size_t *used);
+
+/* Return the number of unread bytes of the chunk. */
+size_t lzma2_left(const Lzma2 *decoder);
+
+/* Read the next bytes of the chunk; `size` must not exceed the unread bytes. */
+void read_lzma2(Lzma2 *decoder, Byte *out, size_t size);
+
 #ifdef Py_PYTHON_H
 
 /* ---- records.c: the records of a bucket, sorted ---- */
@@ -455,11 +499,14 @@ Status put_history(int kind, const Record *row, const Record *end, const Blocks 
 
 PyObject *add_sizes(PyObject *module, PyObject *args);
 PyObject *decode_bzip2_block(PyObject *module, PyObject *args);
+PyObject *decode_lzma2_chunk(PyObject *module, PyObject *args);
 PyObject *find_bzip2(PyObject *module, PyObject *args);
 PyObject *find_values(PyObject *module, PyObject *args);
 PyObject *join_records(PyObject *module, PyObject *args);
 PyObject *new_bzip2_memory(PyObject *module, PyObject *ignored);
+PyObject *new_lzma2_decoder(PyObject *module, PyObject *args);
 PyObject *read_bzip2_block(PyObject *module, PyObject *args);
+PyObject *read_lzma2_chunk(PyObject *module, PyObject *args);
 PyObject *select_records(PyObject *module, PyObject *args);
 PyObject *sort_records(PyObject *module, PyObject *blocks);
 PyObject *user_ids(PyObject *module, PyObject *args);

@@ -1,4 +1,5 @@
-/* Python functions for `bzip2.c`. They release the GIL, so threads decode in parallel. */
+/* Python functions for `bzip2.c` and `lzma2.c`. They release the GIL, so threads decode in
+   parallel. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -6,6 +7,7 @@
 #include "core.h"
 
 #define CAPSULE "so2docs.parse._core.Bzip2"
+#define LZMA2_CAPSULE "so2docs.parse._core.Lzma2"
 
 static void free_capsule(PyObject *capsule)
 {
@@ -98,6 +100,82 @@ PyObject *read_bzip2_block(PyObject *module, PyObject *args)
     if (status != OK) {
         Py_CLEAR(result);
         PyErr_SetString(PyExc_OSError, "the checksum of a block is wrong");
+    }
+    return result;
+}
+
+static void free_lzma2_capsule(PyObject *capsule)
+{
+    free_lzma2(PyCapsule_GetPointer(capsule, LZMA2_CAPSULE));
+}
+
+PyObject *new_lzma2_decoder(PyObject *module, PyObject *args)
+{
+    Py_ssize_t dictionary;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "n:new_lzma2", &dictionary)) {
+        return NULL;
+    }
+    if (dictionary < 0 || dictionary > MOST_LZMA2_DICTIONARY) {
+        PyErr_SetString(PyExc_ValueError, "a dictionary must have 0 to 2^30 bytes");
+        return NULL;
+    }
+    Lzma2 *decoder = new_lzma2((size_t)dictionary);
+    if (decoder == NULL) {
+        return PyErr_NoMemory();
+    }
+    PyObject *capsule = PyCapsule_New(decoder, LZMA2_CAPSULE, free_lzma2_capsule);
+    if (capsule == NULL) {
+        free_lzma2(decoder);
+    }
+    return capsule;
+}
+
+PyObject *decode_lzma2_chunk(PyObject *module, PyObject *args)
+{
+    PyObject *capsule;
+    Py_buffer data;
+    Py_ssize_t at;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oy*n:decode_lzma2", &capsule, &data, &at)) {
+        return NULL;
+    }
+    Lzma2 *decoder = PyCapsule_GetPointer(capsule, LZMA2_CAPSULE);
+    PyObject *result = NULL;
+    if (decoder != NULL && (at < 0 || at > data.len)) {
+        PyErr_SetString(PyExc_ValueError, "a chunk must start within the data");
+    } else if (decoder != NULL) {
+        size_t used;
+        Status status;
+        Py_BEGIN_ALLOW_THREADS
+        status = decode_lzma2(decoder, (const Byte *)data.buf + at, (size_t)(data.len - at), &used);
+        Py_END_ALLOW_THREADS
+        result = status != OK ? Py_NewRef(Py_None) : PyLong_FromSsize_t(at + (Py_ssize_t)used);
+    }
+    PyBuffer_Release(&data);
+    return result;
+}
+
+PyObject *read_lzma2_chunk(PyObject *module, PyObject *args)
+{
+    PyObject *capsule;
+    Py_ssize_t size;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "On:read_lzma2", &capsule, &size)) {
+        return NULL;
+    }
+    Lzma2 *decoder = PyCapsule_GetPointer(capsule, LZMA2_CAPSULE);
+    if (decoder == NULL) {
+        return NULL;
+    }
+    size_t left = lzma2_left(decoder);
+    PyObject *result = PyBytes_FromStringAndSize(NULL, (size_t)size < left ? size : (Py_ssize_t)left);
+    if (result != NULL) {
+        Byte *out = (Byte *)PyBytes_AsString(result);
+        size_t count = (size_t)PyBytes_Size(result);
+        Py_BEGIN_ALLOW_THREADS
+        read_lzma2(decoder, out, count);
+        Py_END_ALLOW_THREADS
     }
     return result;
 }
