@@ -153,8 +153,6 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     from so2docs.extensions.spark.spark_command import start_session
 
-    # Spark does not find the data source of an editable installation.
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(CHECKOUT), os.environ.get("PYTHONPATH", "")])
     settings = (
         "spark.ui.enabled=false",
         f"spark.sql.warehouse.dir={tmp_path_factory.mktemp('warehouse')}",

@@ -11,15 +11,15 @@ from so2docs.extensions.spark.spark_command import start_session
 
 
 def main() -> None:
-    """Convert a site with its tables, and print what its data frames contain."""
+    """Convert a site with its tables, and print what Spark reads of them."""
     address, out, site = sys.argv[1:]
     session = start_session(address, quiet=True)
     assert type(session).__module__.startswith("pyspark.sql.connect")
     converted = on_spark.convert(session, site, out, nest="all")
-    loaded = session.read.format("so2docs").option("nest", "all").load(site)
+    loaded = session.read.json(f"{out}/*/")
     result = {
         "sites": [one.site for one in converted],
-        "documents": on_spark.documents(session, site, nest="all").count(),
+        "documents": loaded.count(),
         "loaded": [row.asDict() for row in loaded.select("Id", "Votes.UpMod").collect()],
     }
     print(json.dumps(result))

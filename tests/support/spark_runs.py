@@ -2,14 +2,11 @@
 
 import gzip
 import random
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import so2docs
 from so2docs.api.sites import SiteResult
-from so2docs.extensions import spark as on_spark
-from so2docs.options.sites import site_from_name
 from so2docs.output.provenance import UP_TO_DATE
 from support.dumps import answer, question, write_dump
 from support.places import SAMPLES
@@ -105,27 +102,3 @@ def assert_same_as_plain(
     assert lines_of(folder, ".strays-*") == lines_of(plain, ".questions.jsonl.gz.strays.gz")
     assert (folder / "_SUCCESS").exists()
     assert not list(folder.glob("_temporary*"))
-
-
-def assert_same_as_parquet(
-    session: Any, folder: Path, dump: Path, frame: Any = None, **options: Any
-) -> None:
-    """Check that a data frame has the schema and the rows of `--format parquet`."""
-    if frame is None:
-        frame = on_spark.documents(session, dump, typed=True, **options)
-    file = folder / f"{dump.stem}.parquet"
-    site = site_from_name(dump)
-    so2docs.convert(dump, file, jobs=1, site_field="Site", site=site, **options)
-    parquet = session.read.parquet(str(file))
-    assert frame.schema == parquet.schema
-    # Sorting by Spark would compute a frame twice.
-    rows, expected = (
-        sorted((row.asDict(recursive=True) for row in one.collect()), key=itemgetter("Id"))
-        for one in (frame, parquet)
-    )
-    assert rows == expected
-    assert rows
-
-
-def present(post: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in post.items() if value is not None}

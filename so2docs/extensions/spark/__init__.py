@@ -3,12 +3,12 @@
 Examples:
     >>> from so2docs import spark as on_spark
     >>> results = on_spark.convert(session, "dumps/*/Posts.xml", "out")
-    >>> frame = on_spark.documents(session, "dumps/*/Posts.xml")
+    >>> frame = session.read.json("out/*/")
 
 `so2docs.convert` converts each dump; this package only distributes the dumps to executors and
 collects the outputs.
 """
 
-from so2docs.extensions.spark.api import convert, documents
+from so2docs.extensions.spark.api import convert
 
-__all__ = ["convert", "documents"]
+__all__ = ["convert"]

@@ -1,8 +1,7 @@
-"""The public API of the conversion on Spark, to a folder for each site or to a data frame."""
+"""The public API of the conversion on Spark, to a folder for each site."""
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +21,12 @@ from so2docs.errors import (
 from so2docs.extensions.spark import folders, sites
 from so2docs.extensions.spark.jobs import run
 from so2docs.extensions.spark.sites import Dumps, Site, convert_site, raise_or_note
-from so2docs.options.keywords import DocumentKeywords, FileKeywords
-from so2docs.options.request import validate_keywords
+from so2docs.options.keywords import FileKeywords
 from so2docs.output.provenance import UP_TO_DATE
 from so2docs.report import Report
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 PART_BYTES = "128MB"
@@ -127,48 +125,6 @@ def _result(
     site: Site, state: SiteState, report: Report | None = None, error: Exception | None = None
 ) -> SiteResult:
     return SiteResult(site.name, site.folder, state, report, error, without_secrets(site.path))
-
-
-def documents(
-    spark: SparkSession,
-    source: Dumps,
-    *,
-    typed: bool = False,
-    site_field: str | None = None,
-    site: str | None = None,
-    on_error: Literal["stop", "skip"] = "stop",
-    **keywords: Unpack[DocumentKeywords],
-) -> DataFrame:
-    """Make a data frame of the documents of dumps.
-
-    Evaluation is lazy: each action on the frame reads the dumps again, unless `cache()` is called.
-
-    Args:
-        spark: A Spark session, classic or Spark Connect.
-        source: As in `convert`.
-        typed: Make typed columns, as in `--format parquet`, instead of JSON.
-        site_field: As in `convert`; not needed for typed columns, which always include `Site`.
-        site: As in `convert`.
-        on_error: Treatment of a damaged dump. `stop`: actions on the data frame fail. `skip`: the
-            dump's questions are left out, and the error is written to the Spark log.
-        keywords: As in `convert`, except the keywords for output files.
-
-    Returns:
-        `Site` (string), `Id` (long) and `Document` (the JSON of the question with its answers),
-        unordered; or, with `typed`, the columns of `--format parquet` and `Site`.
-
-    Raises:
-        OptionError: An option has a value that is not allowed. Spark raises errors of a dump when
-            the frame is used.
-    """
-    from so2docs.extensions.spark.data_source import Questions, Request, to_texts
-
-    settings = {"typed": typed, "site_field": site_field, "site": site, "on_error": on_error}
-    patterns = sites.patterns(source)
-    texts = to_texts({**validate_keywords(keywords, "documents"), **settings})
-    Request({**texts, "paths": json.dumps(patterns)})
-    spark.dataSource.register(Questions)
-    return spark.read.format(Questions.name()).options(**texts).load(patterns)
 
 
 def _convert_sites(

@@ -1,38 +1,29 @@
-"""Run functions as Spark tasks, and make Arrow batches of documents on executors."""
+"""Run functions as Spark tasks."""
 
 from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import orjson
-
-from so2docs.counts import group_by_size
 from so2docs.errors import (
     ChangedDumpError,
     ClusterError,
-    OptionError,
     So2docsError,
     naming_flags,
     spelling,
 )
-from so2docs.extensions.parquet.columns import question_columns
-from so2docs.extensions.parquet.row_group import Group
-from so2docs.options.table import Options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _FOREIGN = ("pyspark", "py4j", "grpc")
 _CAUSE = re.compile(r"^[: ]*((?:\w+\.)*\w+(?:Error|Exception|Interrupt)\b.*)", re.MULTILINE)
-_BATCH_BYTES = 2 * 1024 * 1024
 
 
 def run(
@@ -94,62 +85,3 @@ def _find_cause(text: str) -> str:
     if match := _CAUSE.search(text):
         return match[1]
     return text.strip().partition("\n")[0] or "no reason"
-
-
-def batches(
-    site: str, documents: Iterable[tuple[int, bytes]], options: Options, *, typed: bool
-) -> Iterator[Any]:
-    """Yield the documents of a site, given as pairs of question id and JSON, in Arrow batches."""
-    import pyarrow as pa
-
-    from so2docs.extensions.parquet import arrow
-
-    columns, schema = _columns(options, site), _schema(options, typed=typed)
-    for group in group_by_size(documents, lambda document: len(document[1]), _BATCH_BYTES):
-        ids, lines = zip(*group, strict=True)
-        if typed:
-            batch = arrow.arrow_batch(columns, [orjson.loads(line) for line in lines])
-            yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
-        else:
-            yield pa.record_batch([[site] * len(ids), ids, lines], schema=schema)
-
-
-def columns(options: Options, *, typed: bool) -> StructType:
-    """Return the Spark schema of the batches that `batches` yields.
-
-    Raises:
-        OptionError: Typed columns are requested for the records of a recipe.
-    """
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    if typed and options.recipe is not None:
-        raise OptionError("a recipe's records have no typed columns: leave `typed` out")
-    return from_arrow_schema(_schema(options, typed=typed))
-
-
-def _columns(options: Options, site: str = "") -> Group:
-    fields = options.filters.fields
-    return question_columns(fields, options.shown, ("Site", site), is_attributed=False)
-
-
-def _schema(options: Options, *, typed: bool) -> Any:
-    """Return the Arrow schema of the batches, with only types that Spark supports."""
-    import pyarrow as pa
-
-    from so2docs.extensions.parquet.arrow import arrow_schema
-
-    if not typed:
-        return pa.schema({"Site": pa.string(), "Id": pa.int64(), "Document": pa.string()})
-    fields = arrow_schema(_columns(options))
-    return pa.schema([pa.field(field.name, _spark_type(field.type)) for field in fields])
-
-
-def _spark_type(kind: Any) -> Any:
-    """Replace timestamps in an Arrow type by timestamps in microseconds, which Spark requires."""
-    import pyarrow as pa
-
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _spark_type(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(pa.field("element", _spark_type(kind.value_type)))
-    return pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(kind) else kind

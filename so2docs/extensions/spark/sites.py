@@ -1,7 +1,6 @@
 """Find and name dumps, and convert one dump in a Spark task, with a process for each of its cores.
 
-For `convert`, executors inspect the dumps, because they are the ones that read them. The data
-source inspects them when Spark plans a query.
+Executors inspect the dumps, because they are the ones that read them.
 """
 
 from __future__ import annotations
@@ -9,23 +8,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Any, TypeVar
 
 from so2docs.api.convert import convert_validated
-from so2docs.api.documents import document_session
 from so2docs.api.resolve import options_for
 from so2docs.api.sites import plan_outputs
 from so2docs.dump import storage
 from so2docs.dump.source import Source
 from so2docs.errors import DumpError, OptionError, So2docsError, flag
 from so2docs.extensions.spark import folders
-from so2docs.options.option import Where
 from so2docs.options.output_form import check_several, output_form, output_suffix
-from so2docs.options.request import build_options, build_run_options, validate_keywords
+from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.sites import checked_host
 from so2docs.options.table import Options, OutputForm
 from so2docs.output.provenance import UP_TO_DATE, Provenance
@@ -120,18 +115,16 @@ def check_options(
     site_field: str | None = None,
     site: str | None = None,
     on_error: str = "stop",
-    is_frame: bool = False,
     **keywords: Any,
 ) -> dict[str, Any]:
-    """Check the options of `convert` or, with `is_frame`, of `documents`, without a Spark session.
+    """Check the options of `convert` without a Spark session.
 
     Returns:
         The validated keywords of `so2docs.convert`.
     """
     if on_error not in ("stop", "skip"):
         raise OptionError(f"{flag('on_error')} is {on_error!r}; it must be 'stop' or 'skip'")
-    where: list[Where] = ["documents"] if is_frame else ["documents", "files"]
-    kwargs = validate_keywords(keywords, *where)
+    kwargs = validate_keywords(keywords, "documents", "files")
     form = _part_form(kwargs)
     options = build_options(kwargs, form, core=kwargs.get("core", "auto"))
     is_several = not isinstance(source, str | os.PathLike) or storage.is_pattern(os.fspath(source))
@@ -237,18 +230,6 @@ def convert_site(site: Site, *, run: str, keywords: Mapping[str, Any]) -> Report
             folders.save_excerpt(site.folder, error)
         raise
     return report
-
-
-@contextmanager
-def open_documents(
-    site: Site, keywords: Mapping[str, Any]
-) -> Iterator[tuple[Options, Iterator[tuple[int, bytes]]]]:
-    """Convert a dump; yield the options and an iterator over pairs of question id and JSON."""
-    with Source(site.path) as source, folders.temporary_folder() as work_dir:
-        options = _build_options(source, site, keywords)
-        run = build_run_options(_run_here(keywords, work_dir))
-        with document_session(source, options, run) as session:
-            yield options, chain.from_iterable(session.documents())
 
 
 def _run_here(keywords: Mapping[str, Any], work_dir: str) -> dict[str, Any]:

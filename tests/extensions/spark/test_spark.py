@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +21,6 @@ from support.places import SAMPLES
 from support.processes import descendants
 from support.spark_runs import (
     SAMPLE_NAMES,
-    assert_same_as_parquet,
     assert_same_as_plain,
     errors,
     files_of,
@@ -260,37 +258,28 @@ def test_empty_dumps(session: Any, tmp_path: Path) -> None:
     assert reports(report)["empty"].rows == 0
     assert list(files_of(tmp_path)) == ["empty/_SUCCESS"]
     assert up_to_date(on_spark.convert(session, SAMPLES / "empty.xml", tmp_path)) == ["empty"]
-    assert on_spark.documents(session, SAMPLES / "empty.xml").count() == 0
 
 
 @pytest.mark.spark
-def test_documents(session: Any) -> None:
-    frame = on_spark.documents(session, [SAMPLES / "posts.xml", SAMPLES / "strays.xml"])
-    assert frame.columns == ["Site", "Id", "Document"]
-    actual = frame.orderBy("Site", "Id").collect()
-    expected = [
-        (site, json.loads(line)["Id"], line.decode())
-        for site, name in (("samples", "posts"), ("strays", "strays"))
-        for line in (SAMPLES / f"{name}.jsonl").read_bytes().splitlines()
+def test_spark_reads_json_lines_and_parquet(session: Any, tmp_path: Path) -> None:
+    site, options = SAMPLES / "site", {"nest": "all", "site_field": "Site"}
+    expected = {one["Id"]: one for one in so2docs.documents(site, nest="all")}
+    for form in ("jsonl", "parquet"):
+        on_spark.convert(session, site, tmp_path / form, format=form, **options)
+    lines = session.read.json(f"{tmp_path}/jsonl/*/").select("Site", "Id", "Title").collect()
+    assert {row.Id: row.Title for row in lines} == {n: one["Title"] for n, one in expected.items()}
+    frame = session.read.parquet(f"{tmp_path}/parquet/*/")
+    assert dict(frame.dtypes)["CreationDate"] == "timestamp"
+    rows = frame.select("Site", "Id", "Votes.UpMod", "Answers.Id").collect()
+    assert [tuple(row) for row in sorted(rows, key=lambda row: row[1])] == [
+        (
+            "site",
+            n,
+            one["Votes"].get("UpMod", 0),
+            [answer["Id"] for answer in one["Answers"]],
+        )
+        for n, one in sorted(expected.items())
     ]
-    assert [tuple(row) for row in actual] == expected
-
-
-@pytest.mark.spark
-def test_documents_with_typed_columns(session: Any, tmp_path: Path) -> None:
-    for dump, tables in ((SAMPLES / "posts.xml", ()), (SAMPLES / "site", "all")):
-        assert_same_as_parquet(session, tmp_path, dump, nest=tables)
-    frame = on_spark.documents(session, SAMPLES / "posts.xml", typed=True)
-    types = dict(frame.dtypes)
-    assert (types["Id"], types["CreationDate"], types["Tags"]) == (
-        "bigint",
-        "timestamp",
-        "array<string>",
-    )
-    first = frame.orderBy("Id").selectExpr("unix_millis(CreationDate) AS Created", "Site").first()
-    expected = json.loads((SAMPLES / "posts.jsonl").read_bytes().splitlines()[0])["CreationDate"]
-    created = datetime.fromisoformat(expected).replace(tzinfo=UTC)
-    assert (first.Created, first.Site) == (round(created.timestamp() * 1000), "samples")
 
 
 @pytest.mark.spark

@@ -1,6 +1,5 @@
 """Every option of the plain command has the same effect on Spark."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from support.places import SAMPLES
 from support.spark_runs import (
     assert_same_as_plain,
     noisy_dump,
-    present,
     reports,
 )
 
@@ -70,27 +68,6 @@ def test_options_are_checked_before_anything_is_read(session: Any, tmp_path: Pat
 
 
 @pytest.mark.spark
-def test_documents_take_the_same_options(session: Any, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"fields": "Id,Title,Answers.Score", "min_score": 1}
-    frame = on_spark.documents(session, SAMPLES / "posts.xml", typed=True, **options)
-    assert frame.columns == ["Id", "Title", "Site", "Other", "Answers"]
-    plain = list(so2docs.documents(SAMPLES / "posts.xml", **options))
-    rows = [row.asDict(recursive=True) for row in frame.orderBy("Id").collect()]
-    assert plain
-    for row in rows:
-        row["Answers"] = [present(answer) for answer in row["Answers"]]
-    assert [present(row) for row in rows] == [one | {"Site": "samples"} for one in plain]
-    no_answers = on_spark.documents(
-        session, SAMPLES / "posts.xml", typed=True, drop_fields="Body,Answers"
-    )
-    assert not {"Body", "Answers"} & set(no_answers.columns)
-    bodies = on_spark.documents(session, SAMPLES / "posts.xml", body="text").collect()
-    assert [json.loads(row.Document) for row in sorted(bodies, key=lambda row: row.Id)] == list(
-        so2docs.documents(SAMPLES / "posts.xml", body="text")
-    )
-
-
-@pytest.mark.spark
 def test_records_of_a_recipe_and_attribution(session: Any, dumps: Path, tmp_path: Path) -> None:
     dump = dumps / "archives" / "eosio.meta.stackexchange.com.7z"
     for options in ({"recipe": "qa"}, {"attribution": True}):
@@ -98,11 +75,6 @@ def test_records_of_a_recipe_and_attribution(session: Any, dumps: Path, tmp_path
         on_spark.convert(session, dump, tmp_path / name, **options)
         folder = tmp_path / name / dump.name.removesuffix(".7z")
         assert_same_as_plain(dump, folder, tmp_path / f"plain-{name}", **options)
-        frame = on_spark.documents(session, dump, **options)
-        records = [json.loads(row.Document) for row in frame.collect()]
-        assert records == list(so2docs.documents(dump, **options))
-    with pytest.raises(so2docs.OptionError, match="no typed columns"):
-        on_spark.documents(session, dump, recipe="qa", typed=True)
 
 
 @pytest.mark.spark
