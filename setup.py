@@ -1,6 +1,7 @@
 """The compiled core: built with a C compiler, skipped without one."""
 
 import re
+import runpy
 import sys
 import sysconfig
 import tomllib
@@ -25,6 +26,18 @@ def describe() -> str:
     return re.sub(r"\]\((?!https?:|#)", f"]({pages}", readme)
 
 
+def write_man_pages() -> list[str]:
+    """Write the man pages from the help of the commands; without their packages, there are none."""
+    folder = Path("build/man")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        runpy.run_path("packaging/man.py")["write"](folder)
+    except ImportError as error:
+        print(f"the wheel has no man pages, because a package is missing: {error}", file=sys.stderr)
+        return []
+    return sorted(path.as_posix() for path in folder.glob("*.1"))
+
+
 class StableWheel(bdist_wheel):
     """One wheel for every Python from 3.11 on; without a core, also for every system."""
 
@@ -35,7 +48,8 @@ class StableWheel(bdist_wheel):
         super().finalize_options()
 
     def run(self) -> None:
-        """Build, and mark the wheel as pure if there is no core."""
+        """Build, add the man pages, and mark the wheel as pure if there is no core."""
+        self.distribution.data_files = [("share/man/man1", write_man_pages())]
         self.run_command("build")
         core = self.get_finalized_command("build_ext").get_outputs()
         if not any(Path(path).exists() for path in core):
@@ -47,8 +61,6 @@ class StableWheel(bdist_wheel):
 setup(
     long_description=describe(),
     long_description_content_type="text/markdown",
-    # Written by `make docs`.
-    data_files=[("share/man/man1", sorted(path.as_posix() for path in Path("man").glob("*.1")))],
     cmdclass={"bdist_wheel": StableWheel},
     ext_modules=[
         Extension(

@@ -50,7 +50,7 @@ def test_every_version_is_the_version() -> None:
 def test_a_wheel_without_a_core_is_for_every_system(tmp_path: Path) -> None:
     source = tmp_path / "source"
     ignored = shutil.ignore_patterns("_core*.so", "_core*.pyd", "__pycache__")
-    for name in ("so2docs", "pyspark_so2docs", "man"):
+    for name in ("so2docs", "packaging"):
         shutil.copytree(CHECKOUT / name, source / name, ignore=ignored)
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(CHECKOUT / name, source)
