@@ -53,6 +53,11 @@ def flag(name: str, value: object = None) -> str:
     return f"{name}={value if is_placeholder else repr(value)}"
 
 
+def run_again() -> str:
+    """Return the advice to start over."""
+    return f"run the command again with {flag('restart', True)}"
+
+
 def without_secrets(text: str) -> str:
     """Remove user names, passwords, queries and fragments from the URLs in a text.
 
@@ -312,6 +317,17 @@ class DiskFullError(So2docsError, OSError):
     """There is not enough disk space."""
 
     errno = errno.ENOSPC
+
+
+def full_disk_error(place: object) -> DiskFullError:
+    """Make the error for a file or folder that cannot grow; `place` is empty if it is unknown."""
+    where = f"{place}: " if place else ""
+    return DiskFullError(f"{where}the disk is full", retry="free some space")
+
+
+def damaged_spill_error(place: object, problem: object, part: str = "the spill") -> SpillError:
+    """Make the error for damage in a file or folder of the spill."""
+    return SpillError(f"{place}: {part} is damaged ({problem}); {run_again()}")
 
 
 class WorkerDiedError(So2docsError):

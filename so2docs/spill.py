@@ -25,8 +25,9 @@ from isal.isal_zlib import crc32
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import PIECE_END, PIECES
-from so2docs.errors import DiskFullError, SpillError, SpillTakenError, flag
-from so2docs.store.blocks import REJECTED, Block, BlockReader, Budget, run_again
+from so2docs.errors import SpillError, SpillTakenError, damaged_spill_error, flag, run_again
+from so2docs.store.blocks import REJECTED, Block, BlockReader, Budget
+from so2docs.store.sqlite_errors import sqlite_errors
 
 INDEX = "index.sqlite"
 TEMPORARY = "segments."
@@ -135,40 +136,34 @@ class StateDatabase:
                 self._connection.execute("COMMIT")
             self._connection.close()
 
-    def damage_error(self, problem: str) -> SpillError:
+    def damage_error(self, problem: object) -> SpillError:
         """Make the error for a damaged index."""
-        return SpillError(
-            f"{self._folder}: the index of the spill is damaged ({problem}); {run_again()}"
-        )
+        return damaged_spill_error(self._folder, problem, "the index of the spill")
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
         """Convert SQLite errors to `SpillError` or `DiskFullError`, with advice for the user."""
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            name = getattr(error, "sqlite_errorname", "")
-            if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-                raise SpillTakenError(
-                    f"{self._folder}: another so2docs process is working on this conversion; "
-                    "wait for it, or stop it"
-                ) from None
-            if name == "SQLITE_FULL":
-                raise DiskFullError(
-                    f"{self._folder}: the disk is full", retry="free some space"
-                ) from error
-            if name.startswith("SQLITE_CANTOPEN"):
-                # SQLite also reports this for paths longer than 512 bytes.
-                raise SpillError(
-                    f"{self._folder}: the index of the spill cannot be created ({error}); "
-                    f"choose another {flag('work_dir')}, with a shorter path if this one is long"
-                ) from error
-            if isinstance(error, sqlite3.OperationalError):
-                raise SpillError(
-                    f"{self._folder}: the index of the spill cannot be used ({error})",
-                    retry="check the disk",
-                ) from error
-            raise self.damage_error(str(error)) from error
+        problem = "the index of the spill cannot be used"
+        with sqlite_errors(self._folder, problem, "check the disk", SpillError):
+            try:
+                yield
+            except sqlite3.DatabaseError as error:
+                name = getattr(error, "sqlite_errorname", "")
+                if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+                    raise SpillTakenError(
+                        f"{self._folder}: another so2docs process is working on this conversion; "
+                        "wait for it, or stop it"
+                    ) from None
+                if name.startswith("SQLITE_CANTOPEN"):
+                    # SQLite also reports this for paths longer than 512 bytes.
+                    raise SpillError(
+                        f"{self._folder}: the index of the spill cannot be created ({error}); "
+                        f"choose another {flag('work_dir')}, with a shorter path if this one is "
+                        "long"
+                    ) from error
+                if not isinstance(error, sqlite3.OperationalError):
+                    raise self.damage_error(error) from error
+                raise
 
     def rows(self, sql: str, values: Iterable[Any] = ()) -> Iterator[Row]:
         """Yield the rows of a query, one at a time."""

@@ -105,6 +105,7 @@ ONLY_USERS = {
         "extensions.tables.tags",
         "commands",
         "output.sqlite_file",
+        "store.sqlite_errors",
         "extensions.serve.agents",
         "extensions.serve.app",
         "extensions.serve.store",

@@ -25,7 +25,13 @@ from typing import IO, Any
 from isal import isal_zlib
 
 from so2docs.dump.storage import FileIdentity, identify
-from so2docs.errors import DiskFullError, OutputError, OutputExistsError, So2docsError, flag
+from so2docs.errors import (
+    OutputError,
+    OutputExistsError,
+    So2docsError,
+    flag,
+    full_disk_error,
+)
 from so2docs.store.disk import is_full
 
 CARD = "README.md"
@@ -318,6 +324,6 @@ def explain_errors(path: str) -> Iterator[None]:
         raise
     except OSError as error:
         if is_full(error):
-            raise DiskFullError(f"{path}: the disk is full", retry="free some space") from error
+            raise full_disk_error(path) from error
         message = f"{path}: cannot be written: {error.strerror or error}"
         raise OutputError(message, retry="fix this") from error

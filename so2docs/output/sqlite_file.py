@@ -11,9 +11,10 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from so2docs.errors import DiskFullError, OutputError, flag
+from so2docs.errors import OutputError, flag
 from so2docs.output.part_files import explain_errors, remove
 from so2docs.progress import log
+from so2docs.store.sqlite_errors import sqlite_errors
 
 _CACHE_KIB = 32 * 1024
 _PAGE_BYTES = 32 * 1024
@@ -43,16 +44,11 @@ def connect(part: str, cache_kib: int = _CACHE_KIB) -> sqlite3.Connection:
 @contextmanager
 def explained(path: str) -> Iterator[None]:
     """Convert SQLite errors to so2docs errors that name the database."""
-    try:
-        yield
-    except sqlite3.IntegrityError as error:
-        raise OutputError(
-            f"{path}: an id occurs twice ({error}); ids are only unique per site: for several "
-            f"sites, name a column with {flag('site_field')}"
-        ) from error
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorname == "SQLITE_FULL":
-            raise DiskFullError(
-                f"{path}: the disk is full; free some space and try again"
+    with sqlite_errors(path, "cannot be written"):
+        try:
+            yield
+        except sqlite3.IntegrityError as error:
+            raise OutputError(
+                f"{path}: an id occurs twice ({error}); ids are only unique per site: for several "
+                f"sites, name a column with {flag('site_field')}"
             ) from error
-        raise OutputError(f"{path}: cannot be written: {error}; choose another path") from error

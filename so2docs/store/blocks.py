@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from isal.isal_zlib import crc32
 
-from so2docs.errors import SpillError, flag
+from so2docs.errors import SpillError, damaged_spill_error, run_again
 from so2docs.store.disk import AppendedFile, open_files_limit, read_at
 from so2docs.zstd import CompressionParameter, ZstdError, decompress, frame_compressor
 
@@ -162,7 +162,7 @@ class BlockReader(AbstractContextManager["BlockReader"]):
 
 def damage_error(path: str, offset: int) -> SpillError:
     """Make the error for a damaged file of the spill."""
-    return SpillError(f"{path}: the spill is damaged at byte {offset:,}; {run_again()}")
+    return damaged_spill_error(path, f"at byte {offset:,}")
 
 
 @contextmanager
@@ -172,7 +172,7 @@ def check_blocks_match(blocks: list[tuple[str, Block]]) -> Iterator[None]:
         yield
     except (ValueError, struct.error) as error:
         folder = os.path.dirname(blocks[0][0])
-        raise SpillError(f"{folder}: the spill is damaged ({error}); {run_again()}") from error
+        raise damaged_spill_error(folder, error) from error
 
 
 _MEMORY_SHARE, _DISK_SHARE = 8, 2
@@ -284,8 +284,3 @@ class Budget:
 
 def _uncompressed_bytes(blocks: Iterable[Block]) -> int:
     return sum(block.keys_size + block.json_size for block in blocks if not block.packed)
-
-
-def run_again() -> str:
-    """Return the advice to start over."""
-    return f"run the command again with {flag('restart', True)}"

@@ -12,7 +12,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from so2docs.errors import DiskFullError, OutputError, So2docsError, flag
+from so2docs.errors import DiskFullError, OutputError, So2docsError, flag, full_disk_error
 from so2docs.report import as_size
 
 # Sizes relative to the dump, measured on published and generated dumps, plus a margin.
@@ -152,7 +152,7 @@ def disk_errors() -> Iterator[None]:
     except (BrokenPipeError, So2docsError):
         raise
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
         if is_full(error):
-            raise DiskFullError(f"{where}the disk is full", retry="free some space") from error
+            raise full_disk_error(error.filename) from error
+        where = f"{error.filename}: " if error.filename else ""
         raise So2docsError(f"{where}{error.strerror or error}", retry="fix this") from error

@@ -21,7 +21,7 @@ from itertools import groupby
 
 from isal.isal_zlib import crc32
 
-from so2docs.errors import SpillError, flag
+from so2docs.errors import SpillError, damaged_spill_error, flag
 from so2docs.parse import core
 from so2docs.store.disk import AppendedFile, read_at
 
@@ -110,10 +110,10 @@ class IdMap(AbstractContextManager["IdMap"]):
         mark, self._count, blocks, crc = _END.unpack(end)
         words = blocks * (WORD + self._sums.itemsize)
         if mark != _MARK or size != self._count * _PAIR + words + _END.size:
-            raise _damage_error(self._path, "its size has changed")
+            raise damaged_spill_error(self._path, "its size has changed")
         index = read_at(self._file, words, self._count * _PAIR)
         if crc32(end[: -struct.calcsize("=I")], crc32(index)) != crc:
-            raise _damage_error(self._path, "the checksum of its index is wrong")
+            raise damaged_spill_error(self._path, "the checksum of its index is wrong")
         self._firsts.frombytes(index[: blocks * WORD])
         self._sums.frombytes(index[blocks * WORD :])
 
@@ -158,17 +158,11 @@ class IdMap(AbstractContextManager["IdMap"]):
             count = min(_BLOCK, self._count - start)
             data = read_at(self._file, count * _PAIR, start * _PAIR)
             if crc32(data) != self._sums[number]:
-                raise _damage_error(self._path, f"at byte {start * _PAIR:,}")
+                raise damaged_spill_error(self._path, f"at byte {start * _PAIR:,}")
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             block = self._known[number] = array("q", data)
         return block
-
-
-def _damage_error(path: str, problem: str) -> SpillError:
-    return SpillError(
-        f"{path}: the spill is damaged ({problem}); run again with {flag('restart', True)}"
-    )
 
 
 _RUN = 1 << 17
@@ -297,10 +291,10 @@ class _Run:
     def check_taken(self) -> None:
         """Check that all pairs were read, and that they are the pairs that were written."""
         if self._taken != self._count or self._taken_sums != self._sums:
-            raise _damage_error(self._file.path, "the checksum of a run is wrong")
+            raise damaged_spill_error(self._file.path, "the checksum of a run is wrong")
 
     def _words(self, begin: int, end: int) -> array[int]:
         data = read_at(self._file.number, WORD * (end - begin), self._start + WORD * begin)
         if len(data) != WORD * (end - begin):
-            raise _damage_error(self._file.path, "it was shortened")
+            raise damaged_spill_error(self._file.path, "it was shortened")
         return array("q", data)

@@ -49,7 +49,10 @@ def test_damaged_compression_with_a_valid_checksum(half: int, tmp_path: Path) ->
     Path(path).write_bytes(b"".join(kept))
     keys, json = kept
     block = Block(0, 0, len(keys), len(json), len(JSON), crc32(json), crc32(keys), 1)
-    with BlockReader() as reader, pytest.raises(SpillError, match=r"damaged at byte 0; run the "):
+    with (
+        BlockReader() as reader,
+        pytest.raises(SpillError, match=r"damaged \(at byte 0\); run the "),
+    ):
         reader.read(path, block)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +18,7 @@ from so2docs.errors import OutputError, flag
 from so2docs.escape import printable
 from so2docs.extensions.sqlite.layout import ABOUT, FORMAT, PAGES, SEARCH, literal, quoted
 from so2docs.output.provenance import Provenance, load
+from so2docs.store.sqlite_errors import sqlite_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,9 @@ def connect(path: str) -> sqlite3.Connection:
         return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
 
 
-@contextmanager
-def explain_database_errors(path: str) -> Iterator[None]:
+def explain_database_errors(path: str) -> AbstractContextManager[None]:
     """Convert the errors of SQLite from reading a database to an `OutputError` with advice."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise OutputError(f"{path}: cannot be read: {error}", retry="fix this") from error
+    return sqlite_errors(path, "cannot be read")
 
 
 def read_about(path: str) -> About:

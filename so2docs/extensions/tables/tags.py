@@ -12,7 +12,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -21,7 +21,7 @@ import orjson
 
 from so2docs.counts import list_by_name
 from so2docs.dump.source import Source
-from so2docs.errors import DiskFullError, OptionError
+from so2docs.errors import OptionError
 from so2docs.options.choices import Compression, split_compression
 from so2docs.options.products import TagsOptions
 from so2docs.options.request import read_options, recorded
@@ -39,6 +39,7 @@ from so2docs.scan.chunk import Visitor
 from so2docs.scan.table import OpenVisitor, visit_tables
 from so2docs.schema import BOOLEAN, DUMP, OTHER, POSTS, Table
 from so2docs.store.disk import disk_errors
+from so2docs.store.sqlite_errors import sqlite_errors
 
 if TYPE_CHECKING:
     from so2docs.options.keywords import TagsKeywords
@@ -135,7 +136,7 @@ class Tags(AbstractContextManager["Tags"]):
         options = self.options
         with (
             disk_errors(),
-            _database_errors(),
+            sqlite_errors("the temporary database", "cannot be written"),
             temporary_folder(options.work_dir) as folder,
             closing(_open_database(os.path.join(folder, "tags.db"))) as database,
         ):
@@ -256,17 +257,6 @@ class TagsFile(Product[TagsReport]):
     def counts(self, result: TagsReport) -> dict[str, Any]:
         """Return all counts."""
         return result.as_dict()
-
-
-@contextmanager
-def _database_errors() -> Iterator[None]:
-    """Convert SQLite errors to `DiskFullError`."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise DiskFullError(
-            f"the temporary database cannot be written ({error})", retry="free some space"
-        ) from error
 
 
 def _open_database(path: str) -> sqlite3.Connection:

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from so2docs.dump.kinds import PARQUET
-from so2docs.errors import DiskFullError, OutputError
+from so2docs.errors import OutputError, full_disk_error
 from so2docs.escape import printable
 from so2docs.extensions.parquet import footer
 from so2docs.extensions.tables.columns import TableColumns
@@ -343,8 +343,7 @@ def _explain_duckdb(path: str) -> Iterator[None]:
     except duckdb.Error as error:
         reason = str(error).partition("\n")[0]
         if tells_full(reason):
-            message = f"{part_path(path)}: the disk is full"
-            raise DiskFullError(message, retry="free some space") from error
+            raise full_disk_error(part_path(path)) from error
         message = f"{part_path(path)}: cannot be written: {reason}"
         raise OutputError(message, retry="fix this") from error
 
