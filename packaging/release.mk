@@ -1,5 +1,15 @@
 # Builds wheels, the source distribution and the site; checks before a release.
-.PHONY: wheel wheels sdist sbom notes site coverage lint-workflows test-oldest
+.PHONY: wheel wheels sdist sbom notes site coverage lint-workflows test-oldest release-check
+
+# Do all that a release does, but publishing: build the wheel and the source distribution, install both in
+# fresh environments, check the metadata, the stable ABI, the list of parts, and the workflows.
+release-check:
+	rm -rf dist
+	$(MAKE) wheel sdist sbom lint-workflows
+	$(BIN)/python -m pip install --quiet twine abi3audit
+	$(BIN)/python -m twine check --strict dist/*.whl dist/*.tar.gz
+	$(BIN)/python -m abi3audit --strict --summary dist/*.whl
+	test -s dist/so2docs.cdx.json
 
 # Build a wheel for this system, then install and test it without a compiler.
 wheel: $(VENV)/installed
