@@ -1,25 +1,34 @@
 """Compare the state of a date, restored from a later dump, with the dump published then.
 
     python checks/benchmarks/as_of.py LATER_DUMP PUBLISHED_DUMP DATE
+    python checks/benchmarks/as_of.py FOLDER
 
 LATER_DUMP is an archive or a folder with all tables; PUBLISHED_DUMP is a `Posts.xml` or its folder.
 For each attribute, the script prints how many posts have the same value in both. With `--show N`,
 it also prints the first N bodies that differ.
+
+A single FOLDER with the files of a dump is compared with itself: each post gets a made-up later
+edit of all texts, so that texts are restored from the newest revision, and scores from the votes.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import gzip
 import re
 from collections.abc import Iterator
 from html import unescape
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import unquote
 
 import so2docs
 
 Post = dict[str, Any]
+
+_END, _LATER = "2030-12-31", "2031-01-01"
 
 _REL = re.compile(r' rel="[^"]*"')
 _EMPTY = re.compile(r' (?:alt|title)=""')
@@ -103,16 +112,40 @@ def show_differences(
             )[2:]
 
 
+def edit_later(folder: Path, posts: dict[int, Post], copy: Path) -> None:
+    """Copy a dump, with a later edit of the texts of each post."""
+    for path in folder.iterdir():
+        content = path.read_bytes()
+        if path.name.startswith("PostHistory.xml"):
+            content = gzip.decompress(content) if path.suffix == ".gz" else content
+            edits = "".join(
+                f'<row Id="{10**9 + 10 * id_ + kind}" PostHistoryTypeId="{kind}" PostId="{id_}" '
+                f'RevisionGUID="{id_}" CreationDate="{_LATER}T00:00:00.000" Text="later" />\n'
+                for id_, post in posts.items()
+                for kind in ((4, 5, 6) if "Title" in post else (5,))
+            )
+            end = content.rindex(b"</posthistory>")
+            content = content[:end] + edits.encode() + content[end:]
+        (copy / (path.stem if path.stem == "PostHistory.xml" else path.name)).write_bytes(content)
+
+
 def main() -> None:
     """Restore a date, and print the comparison."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("later", metavar="LATER_DUMP")
-    parser.add_argument("published", metavar="PUBLISHED_DUMP")
-    parser.add_argument("date", metavar="DATE")
+    parser.add_argument("published", metavar="PUBLISHED_DUMP", nargs="?")
+    parser.add_argument("date", metavar="DATE", nargs="?", default=_END)
     parser.add_argument("--show", type=int, default=0, metavar="N")
     arguments = parser.parse_args()
-    restored = read_posts(arguments.later, as_of=arguments.date)
-    published = read_posts(arguments.published)
+    published = read_posts(arguments.published or arguments.later)
+    with TemporaryDirectory() as folder:
+        dump = arguments.later
+        if arguments.published is None:
+            copy = Path(folder, Path(dump).name)
+            copy.mkdir()
+            edit_later(Path(dump), published, copy)
+            dump = str(copy)
+        restored = read_posts(dump, as_of=arguments.date)
     for line in compare(restored, published):
         print(line)
     for line in show_differences(restored, published, arguments.show):

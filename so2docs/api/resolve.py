@@ -118,9 +118,12 @@ def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) 
             if options.host is None:
                 log.warning(
                     "the site of %r is unknown, so in restored bodies, addresses of questions stay "
-                    "addresses, and formulas are Markdown; give its host, as in %s",
+                    "addresses, and formulas are Markdown; %s",
                     source.site(),
-                    flag("site", "beer.stackexchange.com"),
+                    join_advice(
+                        otherwise="put the dump into a folder named after the site",
+                        site=f"give its host, as in {flag('site', 'beer.stackexchange.com')}",
+                    ),
                 )
         counted = [] if "comments" in options.nest else ["comments"]
         for_state += source.select_present(counted)
