@@ -29,7 +29,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
 
     def followed(link: re.Match[str]) -> str:
         text, target, anchor = link[1], link[2], link[3] or ""
-        if target.endswith("README.md") and target.startswith("../"):
+        if re.fullmatch(r"(?:\.\./)+README\.md", target):
             up = "../" * (len(folder.parts))
             return f"[{text}]({up}index.md{anchor})"
         path = str(folder / target)

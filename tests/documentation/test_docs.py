@@ -26,6 +26,8 @@ def test_help_in_the_docs_is_current() -> None:
     [
         "README.md",
         "CONTRIBUTING.md",
+        "so2docs/extensions/README.md",
+        *(str(page.relative_to(CHECKOUT)) for page in (CHECKOUT / "checks").glob("*/README.md")),
         "samples/README.md",
         *(f"docs/{page.name}" for page in (CHECKOUT / "docs").glob("*.md")),
     ],
@@ -36,13 +38,22 @@ def test_links_to_files_lead_somewhere(name: str) -> None:
         assert ((CHECKOUT / name).parent / target).exists(), target
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "samples/README.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "CONTRIBUTING.md", "docs/internals.md", "samples/README.md"]
+)
 def test_programs_named_on_pages_exist(name: str) -> None:
     text = (CHECKOUT / name).read_text(encoding="utf-8")
     paths = re.findall(r"python3? ([\w/.]+\.py)", text)
     paths += [f"tests/{m.replace('.', '/')}.py" for m in re.findall(r"-m (support\.\w+)", text)]
     for path in paths:
         assert (CHECKOUT / path).exists(), path
+
+
+def test_every_extension_is_described() -> None:
+    extensions = CHECKOUT / "so2docs" / "extensions"
+    text = (extensions / "README.md").read_text(encoding="utf-8")
+    folders = {path.parent.name for path in extensions.glob("*/__init__.py")}
+    assert set(re.findall(r"^\| `(\w+)/`", text, re.MULTILINE)) == folders
 
 
 def test_every_page_is_listed() -> None:
