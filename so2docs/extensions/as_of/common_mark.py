@@ -17,8 +17,8 @@ from markdown_it.token import Token
 
 from so2docs.extensions.markdown.elements import MADE
 
-_SCHEME = re.compile(r"(?:^|[^a-z])(https?|ftp)$", re.IGNORECASE)
-_ADDRESS = re.compile(r"://(?=[^\s<.]*[\w-])[^\s<]+")
+_SCHEME = re.compile(r"(?:^|[\s*_~(])(https?|ftp)$", re.IGNORECASE)
+_ADDRESS = re.compile(r"://(?=[^\s<./?#:]+\.[^\s<])[^\s<]+")
 _AFTER_ADDRESS = re.compile(r"&[a-zA-Z0-9]{1,30};$")
 _SPOILER_LINE = re.compile(r"^! ?", re.MULTILINE)
 _INLINE_TAG = re.compile(r"</?(?:a|b|br|code|del|em|i|img|kbd|s|strike|strong|sub|sup)\b")
@@ -123,15 +123,19 @@ def _keep_long_texts(state: StateCore) -> None:
 
 
 def _link_address(state: StateInline, silent: bool) -> bool:
-    """Link a bare address."""
+    """Link a bare address, by the rules of Markdig's extension `AutoLinks`.
+
+    The address follows white space or one of `*_~(`, its host has a dot, its parentheses are
+    closed, and no bracket is open before it.
+    """
     if state.linkLevel > 0 or not state.src.startswith("://", state.pos):
         return False
-    scheme = _SCHEME.search(state.pending[-6:])
-    match = _ADDRESS.match(state.src, state.pos, state.posMax) if scheme else None
-    if not scheme or not match:
+    scheme = _SCHEME.search(state.src[max(state.pos - 6, 0) : state.pos])
+    if not scheme or not state.pending.endswith(scheme[1]) or _is_in_brackets(state):
         return False
-    rest = _trim_address(match[0])
-    if len(rest) <= 3:
+    match = _ADDRESS.match(state.src, state.pos, state.posMax)
+    rest = _trim_address(match[0]) if match else ""
+    if not rest or rest.count("(") > rest.count(")"):
         return False
     if not silent:
         state.pending = state.pending[: -len(scheme[1])]
@@ -141,6 +145,10 @@ def _link_address(state: StateInline, silent: bool) -> bool:
         state.push("link_close", "a", -1)
     state.pos += len(rest)
     return True
+
+
+def _is_in_brackets(state: StateInline) -> bool:
+    return state.src.count("[", 0, state.pos) > state.src.count("]", 0, state.pos)
 
 
 def _trim_address(address: str) -> str:

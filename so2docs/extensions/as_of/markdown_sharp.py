@@ -98,7 +98,7 @@ _INSIDE_ADDRESS = r"[-A-Z0-9+&@#/%?=~_|\[\]()!:,.;]"
 _END_OF_ADDRESS = r"[-A-Z0-9+&@#/%=~_|\[\])]"
 _ADDRESS = re.compile(
     rf"(<|=\")?\b(https?|ftp)(://{_INSIDE_ADDRESS}*{_END_OF_ADDRESS})(?=$|\W)",
-    re.IGNORECASE | re.ASCII,
+    re.IGNORECASE,
 )
 _ENDS_ADDRESS = re.compile(_END_OF_ADDRESS, re.IGNORECASE)
 _ANGLE_ADDRESS = re.compile(r"<((?:https?|ftp):[^'\">\s]{1,2000}+)>")

@@ -98,7 +98,7 @@ CHANGED = {
     "<div>\n*a*\n</div>\n\n*b*": ("*a* <p><em>b</em></p>",) * 2,
     "a [b] [1]\n[1]: http://c": (
         '<p>a <a href="http://c">b</a></p>',
-        '<p>a [b] [1] [1]: <a href="http://c">http://c</a></p>',
+        "<p>a [b] [1] [1]: http://c</p>",
     ),
     '[b][1] [c]\n\n[1]: <http://d> "e"\n[C]: /f': (
         '<p><a href="http://d" title="e">b</a> <a href="/f">c</a></p>',
@@ -117,6 +117,15 @@ CHANGED = {
         '<th style="text-align: right;">b</th></tr></thead><tbody><tr><td>1</td>'
         '<td style="text-align: right;">2</td></tr></tbody></table></div>',
     ),
+    "(http://a.b http://c http://d.e/(f": (
+        '<p>(<a href="http://a.b">http://a.b</a> <a href="http://c">http://c</a> '
+        '<a href="http://d.e/(f">http://d.e/(f</a></p>',
+        '<p>(<a href="http://a.b">http://a.b</a> http://c http://d.e/(f</p>',
+    ),
+    '[a http://b.c "http://d.e"': (
+        '<p>[a <a href="http://b.c">http://b.c</a> "<a href="http://d.e">http://d.e</a>"</p>',
+        '<p>[a http://b.c "http://d.e"</p>',
+    ),
     "a <!-- b --> c\n\n<!-- d -->\n\ne": ("<p>a  c</p><p>e</p>",) * 2,
 }
 """Markdown, and its HTML before and after the sites changed to CommonMark."""
@@ -124,6 +133,7 @@ CHANGED = {
 ON_A_DATE = [
     (STRICT, "a*b*c", "<p>a*b*c</p>"),
     (OLD, "a*b*c", "<p>a<em>b</em>c</p>"),
+    (OLD, "http://a.b/café", '<p><a href="http://a.b">http://a.b</a>/café</p>'),
     (STRICT, "***a***", "<p><em><strong>a</em></strong></p>"),
     (STRICT, "[a](http://b/(c))", '<p><a href="http://b/%28c%29">a</a></p>'),
     (OLD, "[a](http://b/(c))", '<p><a href="http://b/(c)">a</a></p>'),
