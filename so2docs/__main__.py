@@ -11,7 +11,8 @@ from so2docs.commands import signals
 def main(arguments: list[str] | None = None) -> None:
     """Run the command-line interface, and exit with its exit code.
 
-    Exit codes: 0 success, 1 failure, 2 usage error, 130 after SIGINT, 143 after SIGTERM.
+    Exit codes: 0 success, 1 failure, 2 usage error, 3 some sites failed, 130 after SIGINT,
+    143 after SIGTERM.
     """
     try:
         try:

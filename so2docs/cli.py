@@ -159,7 +159,7 @@ def run(arguments: list[str] | None = None) -> int:
     """Run the command-line interface, and print errors.
 
     Returns:
-        Exit code: 0 success, 1 failure, 2 usage error.
+        Exit code: 0 success, 1 failure, 2 usage error, 3 some of several sites failed.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed. The message says how to continue, or is empty.

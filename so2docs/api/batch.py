@@ -17,8 +17,12 @@ from so2docs.options.option import path
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_run_options, find_recipe, validate_keywords
 from so2docs.options.signatures import spell_out
+from so2docs.options.sites import without_date
 from so2docs.options.table import OF_CONVERT, taken_by
 from so2docs.output.additions import ADDITIONS
+from so2docs.output.new_files import write_file
+from so2docs.output.part_files import FAILED, side_file
+from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import UP_TO_DATE
 
 if TYPE_CHECKING:
@@ -93,6 +97,7 @@ def convert_all(
     done: list[SiteResult] = []
 
     def finish(result: SiteResult) -> None:
+        _record_failure(result)
         done.append(result)
         if when_done is not None:
             when_done(result)
@@ -115,6 +120,30 @@ def convert_all(
 def _convert(source: str, output: str, **kwargs: Any) -> Done:
     report = convert_validated(source, output, kwargs, is_alone=False)
     return Done("converted", output, report) if report.is_new else Done(UP_TO_DATE, output)
+
+
+def _record_failure(result: SiteResult) -> None:
+    """Write the error of a site without an output next to where its output would be.
+
+    A later comparison of the folder thus tells a site that failed from one without a dump.
+    """
+    path = side_file(result.output, FAILED)
+    with suppress(OSError):  # The disk may be full; the error itself is reported in any case.
+        if result.state == "failed" and not os.path.exists(result.output):
+            write_file(path, f"{result.error}\n".encode())
+        elif os.path.exists(path):
+            os.remove(path)
+
+
+def failures_in(folder: str) -> dict[str, str]:
+    """Read the errors of the sites in a folder whose conversion failed, by site."""
+    failures = {}
+    for name in os.listdir(folder):
+        if name.startswith(".") and name.endswith(f".{FAILED}"):
+            stem = OutputPaths(name.removeprefix(".").removesuffix(f".{FAILED}"), None).stem
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                failures[without_date(stem)] = file.read().strip()
+    return failures
 
 
 def read_failures(path: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from so2docs.dump.opening import TableFile
 from so2docs.dump.source import DumpLike, Source, open_first
 from so2docs.errors import (
     ChangedDumpError,
+    DiskFullError,
     DumpError,
     OptionError,
     flag,
@@ -41,6 +42,7 @@ from so2docs.output.paths import OutputOfConversion, OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.pipeline.session import Session
+from so2docs.progress import log
 from so2docs.report import Report
 from so2docs.standard_streams import open_standard_output
 from so2docs.store.disk import disk_errors
@@ -257,11 +259,18 @@ def check_report(path: str | None, files: Iterable[str | None]) -> None:
 
 
 def write_report(path: str | None, report: object) -> None:
-    """Write a report as JSON; `-` is standard output, and None writes nothing."""
+    """Write a report as JSON; `-` is standard output, and None writes nothing.
+
+    If the disk is full, the report is logged instead, since nothing else has the results.
+    """
     if path is None:
         return
     text = json.dumps(report, indent=2) + "\n"
     if path == "-":
         open_standard_output().write(text.encode())
         return
-    write_file(path, text.encode())
+    try:
+        write_file(path, text.encode())
+    except DiskFullError:
+        log.error("%s: the disk is full; this is the report:\n%s", path, text)
+        raise

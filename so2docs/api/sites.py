@@ -19,6 +19,7 @@ from so2docs.counts import plural
 from so2docs.dump.kinds import members_with
 from so2docs.dump.storage import files_in_folder
 from so2docs.errors import (
+    DiskFullError,
     OptionError,
     So2docsError,
     WorkerDiedError,
@@ -36,6 +37,8 @@ from so2docs.report import Report
 from so2docs.schema import POSTS
 from so2docs.store.disk import explain_os_error
 
+EXIT_FAILED, EXIT_SOME_FAILED = 1, 3
+
 _SMALL = 128 * 1024 * 1024
 """Maximum size of the input of a small site, in bytes of XML or JSON."""
 
@@ -45,8 +48,8 @@ _PACKED = 5
 _PLAIN = (".xml", ".json", ".jsonl")
 
 SiteState = Literal[
-    State, "converted", "made", "changed", "unchanged", "new", "gone", "counted", "verified",
-    "inspected", "damaged", "failed",
+    State, "converted", "made", "changed", "unchanged", "new", "new after failed", "gone",
+    "counted", "verified", "inspected", "damaged", "failed",
 ]  # fmt: skip
 """What became of a site, or the state of an existing output that was left unchanged."""
 
@@ -64,6 +67,7 @@ class SiteResult:
             date.
         error: Error of a failed site; None otherwise.
         source: Path of the dump; empty if the input is an output.
+        note: Message for the user about a site that did not fail; usually empty.
     """
 
     site: str
@@ -72,8 +76,21 @@ class SiteResult:
     result: Any = None
     error: Exception | None = None
     source: str = ""
+    note: str = ""
+
+    @property
+    def failure(self) -> str:
+        """The kind of the error: sites with equal texts failed for the same reason."""
+        if isinstance(self.error, DiskFullError):
+            return type(self.error).__name__
+        text = "" if self.error is None else str(self.error)
+        for name in filter(None, (self.output, os.path.basename(self.output), self.source)):
+            text = text.replace(name, "")
+        return text.replace(self.site, "")
 
     def __str__(self) -> str:
+        if self.note:
+            return f"{self.site}: {self.note}"
         if isinstance(self.result, Report):
             columns = self.result.columns()
             names = [name for name in ("questions", "answers", "records") if name in columns]
@@ -95,12 +112,25 @@ class SiteResult:
             "state": self.state,
             "result": None if self.result is None else self.result.as_dict(),
             "error": None if self.error is None else str(self.error),
+            "note": self.note,
         }
 
 
-def exit_code(results: Iterable[SiteResult]) -> int:
-    """Return 1 if a site failed or its dump is damaged, otherwise 0."""
-    return int(any(result.error is not None or result.state == "damaged" for result in results))
+def exit_code(results: Sequence[SiteResult]) -> int:
+    """Return 0 if no site failed and no dump is damaged, 3 if some did or are, and 1 if all."""
+    failed = sum(result.error is not None or result.state == "damaged" for result in results)
+    if not failed:
+        return 0
+    return EXIT_FAILED if failed == len(results) else EXIT_SOME_FAILED
+
+
+def group_failures(results: Iterable[SiteResult]) -> dict[str, list[SiteResult]]:
+    """Group the sites that failed by the reason, in the order of the results."""
+    groups: dict[str, list[SiteResult]] = {}
+    for result in results:
+        if result.error is not None:
+            groups.setdefault(result.failure, []).append(result)
+    return groups
 
 
 WhenDone = Callable[[SiteResult], object]
@@ -112,6 +142,7 @@ class Done(NamedTuple):
     state: SiteState
     output: str
     result: Any = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +194,9 @@ class SiteTask:
                 raise
             explained = error if isinstance(error, So2docsError) else explain_os_error(error)
             return SiteResult(self.site, self.output, "failed", None, explained, self.source)
-        return SiteResult(self.site, done.output, done.state, done.result, source=self.source)
+        return SiteResult(
+            self.site, done.output, done.state, done.result, source=self.source, note=done.note
+        )
 
     def discard(self) -> None:
         """Remove the files left by a killed worker, unless the work can be resumed."""
@@ -330,9 +363,14 @@ def input_size(paths: Iterable[str]) -> int:
 def summary(results: Sequence[SiteResult]) -> str:
     """Format a table with a line for each site, the totals, and the number of sites by state.
 
-    Sites that were up to date have no line.
+    Sites that were up to date, or failed for the same reason as a site before, have no line.
     """
-    shown = [result for result in results if result.state != UP_TO_DATE]
+    repeated = {site.site for _, *others in group_failures(results).values() for site in others}
+    shown = [
+        result
+        for result in results
+        if result.state != UP_TO_DATE and (result.error is None or result.site not in repeated)
+    ]
     numbers = [{} if result.result is None else result.result.columns() for result in shown]
     names = dict.fromkeys(name for values in numbers for name in values)
     # Move `seconds` to the end; the other columns keep their order.

@@ -63,8 +63,9 @@ def convert(
     After an interruption, the same command resumes. An output that is up to date is left unchanged;
     one made from another input or with other options is an error without --update or --force.
 
-    Exit codes: 0 done, 1 a dump cannot be converted or a file cannot be written, 2 usage error, 130
-    interrupted (Ctrl-C), 143 terminated. docs/cli.md describes rare options.
+    Exit codes: 0 done, 1 a dump cannot be converted or a file cannot be written, 2 usage error, 3
+    some of several dumps failed and the others are done, 130 interrupted (Ctrl-C), 143 terminated.
+    docs/cli.md describes rare options.
     """
     keywords = given_keywords(options)
     if ":" in keywords.get("recipe", ""):

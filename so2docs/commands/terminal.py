@@ -79,14 +79,26 @@ def show_sites(
     Returns:
         The exit code.
     """
-    from so2docs.api.sites import exit_code, summary
+    from so2docs.api.sites import exit_code, group_failures, summary
+    from so2docs.counts import plural
+    from so2docs.dump.kinds import join_names
     from so2docs.output.provenance import UP_TO_DATE
 
+    said = set[str]()
+
     def show(result: SiteResult) -> None:
-        if result.error is not None or (result.source and result.state != UP_TO_DATE and not quiet):
+        if result.error is not None:
+            if result.failure not in said:
+                say(result)
+            said.add(result.failure)
+        elif result.note or (result.source and result.state != UP_TO_DATE and not quiet):
             say(result)
 
     results = function(*paths, progress=shows_progress(quiet), when_done=show, **options)
+    for first, *others in group_failures(results).values():
+        if others:
+            names = join_names([other.site for other in others])
+            say(f"{plural(len(others), 'more site')} failed like {first.site}: {names}")
     if as_json:
         import json
 

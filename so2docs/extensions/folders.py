@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from so2docs.api.batch import read_failures
+from so2docs.api.batch import failures_in, read_failures
 from so2docs.api.sites import (
     Done,
     SiteResult,
@@ -79,8 +79,9 @@ def for_each_site(
     | `diff` | two folders of outputs, old and new | `SITE.jsonl.gz`, or `SITE.ravendbdump` |
 
     `diff` counts all questions of a new site as added. The state of a site without a new output is
-    `gone`, or `failed` if its conversion failed according to the keyword `report`, the report of
-    `convert_all`. Without a `folder`, changes are only counted. `verify` fails for an output
+    `gone`, or `failed` if `convert_all` failed to convert it to that folder, or the keyword
+    `report`, the report of `convert_all`, says so. A site that failed in the old folder is `new
+    after failed`. Without a `folder`, changes are only counted. `verify` fails for an output
     without a manifest. `inspect` reads a file that belongs to another dump, such as
     `stackoverflow.com-Comments.7z`, only with that dump.
 
@@ -141,7 +142,8 @@ def _plan_changes(
     diff("", "", **counted).check(options)
     old, new = outputs_in(old_dir), outputs_in(new_dir)
     check_holds_outputs(new_dir, new)
-    failures = {} if report is None else read_failures(os.fspath(report))
+    failed_before, failures = failures_in(old_dir), failures_in(new_dir)
+    failures |= {} if report is None else read_failures(os.fspath(report))
     folder, ids = (
         None if path is None else _made(path, old_dir, new_dir)
         for path in (changes_dir, options.deleted)
@@ -155,7 +157,9 @@ def _plan_changes(
         removed = None if ids is None else os.path.join(ids, f"{site}.jsonl.gz")
         pair = old.get(site), new.get(site)
         how = replace(options, deleted=removed)
-        work = partial(_diff_site, *pair, target, counted, how, failure=failures.get(site))
+        # Without a new output, the error counts; without an old one, the earlier error.
+        failure = (failures if site in old else failed_before).get(site)
+        work = partial(_diff_site, *pair, target, counted, how, failure=failure)
         size = input_size([*old.get(site, ()), *new.get(site, ())])
         tasks.append(SiteTask(site, target or (old.get(site) or new[site])[0], size, work))
     return tasks
@@ -175,6 +179,16 @@ def _readable_or_empty(paths: list[str] | None, other: str) -> Iterator[str]:
         yield path
 
 
+_GONE = (
+    "is gone: the new folder has no output of it; if it was closed or renamed, delete its "
+    "questions wherever you apply the changes"
+)
+_STALE = (
+    "is new after failed: questions deleted since its last output are not listed; delete its "
+    "questions wherever you apply the changes, or compare with the folder of its last output"
+)
+
+
 def _diff_site(
     old: list[str] | None,
     new: list[str] | None,
@@ -189,20 +203,21 @@ def _diff_site(
         assert old is not None
         if failure is not None:
             raise OutputError(f"no output, because the conversion failed: {failure}")
-        return Done("gone", old[0])
+        return Done("gone", old[0], note=_GONE)
     new_path = readable(new)
+    note = _STALE if old is None and failure is not None else ""
     with _readable_or_empty(old, new_path) as old_path:
         changes = diff(old_path, new_path, **counted)
         if target:
             product = ChangesFile(changes, target, options)
             if product.find(force=options.force, update=options.update) is not None:
-                return Done(UP_TO_DATE, target)
+                return Done(UP_TO_DATE, target, note=note)
             summary = product.build(force=options.force, update=options.update)
         else:
             summary = changes.count()
     if old is None:
         summary.old_path = ""
-        return Done("new", target or new_path, summary)
+        return Done("new after failed" if note else "new", target or new_path, summary, note)
     posts = summary.questions
     state: SiteState = "changed" if posts.added or posts.changed or posts.deleted else "unchanged"
     return Done(state, target or new_path, summary)

@@ -38,6 +38,8 @@ CARD = "README.md"
 """Name of the card of a folder."""
 
 INDEX, STRAYS, MANIFEST, LOCK, RECORD = "index", "strays", "manifest", "lock", "record"
+FAILED = "failed"
+"""Side file of a site in a folder of outputs: the error, if its conversion failed."""
 
 
 def side_file(output: str, kind: str) -> str:

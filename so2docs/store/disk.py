@@ -42,13 +42,12 @@ def tells_full(text: str) -> bool:
     return any(os.strerror(code) in text for code in _FULL)
 
 
-def explain_os_error(error: OSError) -> OutputError:
+def explain_os_error(error: OSError) -> So2docsError:
     """Convert an error of the system that nothing else converted; the message gives advice."""
     name = error.filename or "a temporary file"
     advice = "free some space" if is_full(error) else "fix this"
-    return OutputError(
-        f"{name}: {error.strerror or error}; {advice}, then run the same command again"
-    )
+    kind = DiskFullError if is_full(error) else OutputError
+    return kind(f"{name}: {error.strerror or error}; {advice}, then run the same command again")
 
 
 def check_room(

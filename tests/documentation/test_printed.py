@@ -39,7 +39,8 @@ PAGES = (
 OTHERS = ("clickhouse", "jq", "sqlite3", "psql", "curl", "mongoimport", "zstd")
 """Programs that may be missing, and servers that do not exist here."""
 BLOCKS = re.compile(
-    r"(?:^<!-- (\S+\.py) -->\n)?^```(console|python|sh|sql)\n(.*?)^```", re.DOTALL | re.MULTILINE
+    r"(?:^<!-- (\S+\.(?:py|sh)) -->\n)?^```(console|python|sh|sql)\n(.*?)^```",
+    re.DOTALL | re.MULTILINE,
 )
 """Matches a code block, and the name of the file that it shows, if any."""
 OPENING = re.compile(r"mkdir (\S+) && cd \1(?: && (.*))?$")
@@ -89,6 +90,80 @@ def test_the_index_in_the_tutorial_is_current(tmp_path: Path, samples: Path) -> 
     ]
     assert actual == expected
     assert {title.startswith("Edited: ") for site, _, title, _ in actual if site == "tea"} == {True}
+
+
+def posts_of(*ids: int) -> bytes:
+    rows = "".join(
+        f'<row Id="{id_}" PostTypeId="1" CreationDate="2024-01-01T00:00:00.000" Title="T{id_}" '
+        f'Body="b" Tags="|a|" Score="1" AnswerCount="0" />\n'
+        for id_ in ids
+    )
+    return f"<posts>\n{rows}</posts>".encode()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_the_script_of_a_quarter(tmp_path: Path) -> None:
+    """Sites that fail, close, are renamed or are new; a deletion during a failed quarter."""
+    quarters: dict[str, dict[str, tuple[int, ...] | None]] = {
+        "2024-04": {"tea": (1, 2), "coffee": (1, 2), "closed": (1,), "oldname": (1,)},
+        "2024-07": {"tea": (2, 3), "coffee": None, "newname": (1,), "milk": (5,)},
+        "2024-10": {"tea": (3,), "coffee": (2,), "newname": (1,), "milk": (5, 6)},
+    }
+    page = (CHECKOUT / MANY_SITES).read_text(encoding="utf-8")
+    files = {name: block for name, _, block in BLOCKS.findall(page) if name}
+    script = CHECKOUT / "docs" / "tutorials" / "quarter.sh"
+    assert files["quarter.sh"] == script.read_text(encoding="utf-8")
+    (tmp_path / "update_index.py").write_text(files["update_index.py"], encoding="utf-8")
+
+    def update(code: int, *arguments: str) -> str:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path, "PYTHONUTF8": "1"}
+        done = subprocess.run(
+            ["sh", script, *arguments],
+            check=False, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8",
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        return done.stderr
+
+    def index() -> list[tuple[str, int]]:
+        with sqlite3.connect(tmp_path / "search.db") as connection:
+            rows = connection.execute("SELECT site, id FROM posts ORDER BY site, id").fetchall()
+        connection.close()
+        return rows
+
+    for quarter, sites in quarters.items():
+        (tmp_path / quarter).mkdir()
+        for site, ids in sites.items():
+            archive = tmp_path / quarter / f"{site}.7z"
+            if ids is None:
+                archive.write_text("<html>404</html>", encoding="utf-8")
+            else:
+                seven_zip(archive, {"Posts.xml": posts_of(*ids)})
+        if quarter == "2024-04":
+            assert update(0) == ""
+            assert update(0, quarter) == ""
+        elif quarter == "2024-07":
+            said = update(1)
+            assert "coffee.7z: is a web page" in said
+            assert "so2docs: no output, because the conversion failed: 2024-07/coffee.7z" in said
+            assert "closed: is gone" in said
+            assert "oldname: is gone" in said
+            assert index() == [
+                *(("closed", 1), ("coffee", 1), ("coffee", 2), ("milk", 5), ("newname", 1)),
+                *(("oldname", 1), ("tea", 2), ("tea", 3)),
+            ]
+            assert {path.stem for path in (tmp_path / "databases").glob("*.db")} == {
+                *("milk", "newname", "tea", "coffee", "closed", "oldname")
+            }
+    for site in ("closed", "oldname"):
+        for output in (tmp_path / "questions").glob(f"*/{site}.jsonl.gz"):
+            output.unlink()
+    assert update(0) == ""
+    assert index() == [
+        *(("closed", 1), ("coffee", 2), ("milk", 5), ("milk", 6), ("newname", 1)),
+        *(("oldname", 1), ("tea", 3)),
+    ]
 
 
 @pytest.mark.long

@@ -118,7 +118,7 @@ def test_keeps_current_outputs(quarters: tuple[Path, Path], tmp_path: Path) -> N
     os.replace(new / ".coffee.new.jsonl.gz.index", new / ".coffee.jsonl.gz.index")
     for command, folder in zip(words, (changes, databases), strict=True):
         before = [contents(folder)]
-        refused = run(*command, "-q", code=1)
+        refused = run(*command, "-q", code=3)
         assert "coffee" in refused.stderr
         assert "remake it with --update" in refused.stderr
         assert [contents(folder)] == before
@@ -136,7 +136,7 @@ def test_a_broken_site_does_not_stop_the_others(
     old, new = quarters
     (new / "beer.jsonl.gz").write_bytes((new / "beer.jsonl.gz").read_bytes()[:200])
     changes = tmp_path / "changes"
-    result = run("diff", old, new, changes, "--jobs", "2", code=1)
+    result = run("diff", old, new, changes, "--jobs", "2", code=3)
     assert "beer.jsonl.gz: is damaged" in result.stderr
     assert [line[0] for line in table(result.stderr).values()] == [
         *("state", "failed", "unchanged", "gone", "new"),
@@ -145,7 +145,7 @@ def test_a_broken_site_does_not_stop_the_others(
     assert result.stderr.splitlines()[-1] == "4 sites: 1 unchanged, 1 gone, 1 new, 1 failed"
     assert outputs(changes) == ["coffee.jsonl.gz", "new.jsonl.gz"]
     for command in (["stats", new], ["sqlite", new, tmp_path / "databases"]):
-        result = run(*command, code=1)
+        result = run(*command, code=3)
         assert "beer.jsonl.gz: is damaged" in result.stderr
         counted = table(result.stdout or result.stderr)
         assert counted["beer"][:2] == ["failed", f"{new / 'beer.jsonl.gz'}:"]
@@ -159,6 +159,10 @@ def test_a_site_that_failed_is_not_gone(quarters: tuple[Path, Path], tmp_path: P
     (tmp_path / "gone" / "Posts.xml").write_text("<posts>\n<row ")
     report = tmp_path / "report.json"
     so2docs.convert_all([tmp_path / "gone"], new, report=report)
+    (marker,) = new.glob(".*.failed")
+    assert "Posts.xml: is truncated" in marker.read_text(encoding="utf-8")
+    assert states(so2docs.for_each_site(so2docs.diff, (old, new)))["gone"] == "failed"
+    marker.unlink()
     assert states(so2docs.for_each_site(so2docs.diff, (old, new)))["gone"] == "gone"
     results = so2docs.for_each_site(so2docs.diff, (old, new), report=report)
     assert states(results) == {
@@ -169,10 +173,40 @@ def test_a_site_that_failed_is_not_gone(quarters: tuple[Path, Path], tmp_path: P
     }
     assert "no output, because the conversion failed: " in str(results[2].error)
     result = run("diff", old, new, tmp_path / "changes", "--report", report)
-    assert (result.returncode, "Posts.xml: is truncated" in result.stderr) == (1, True)
+    assert (result.returncode, "Posts.xml: is truncated" in result.stderr) == (3, True)
     report.write_text("3")
     result = run("diff", old, new, "--report", report)
     assert (result.returncode, "is not a report on several" in result.stderr) == (1, True)
+
+
+def folder_of(folder: Path) -> Path:
+    folder.mkdir()
+    return folder / "Posts.xml"
+
+
+def test_a_site_that_failed_before_is_not_just_new(tmp_path: Path) -> None:
+    dump = write_dump(folder_of(tmp_path / "tea"), question(1))
+    other = write_dump(folder_of(tmp_path / "milk"), question(1))
+    good = dump.read_bytes()
+    for quarter, content in (("1", b"<html>"), ("2", good), ("3", None)):
+        if content is None:
+            shutil.rmtree(dump.parent)
+        else:
+            dump.write_bytes(content)
+        sources = [folder for folder in (dump.parent, other.parent) if folder.exists()]
+        result = run("convert", *sources, "--output-dir", tmp_path / quarter, "-q", cwd=tmp_path)
+        assert result.returncode == (3 if quarter == "1" else 0)
+    failed, gone = (
+        run("diff", tmp_path / old, tmp_path / new, tmp_path / f"c{new}", "-q", "--json")
+        for old, new in (("1", "2"), ("2", "3"))
+    )
+    assert "so2docs: tea: is new after failed: questions deleted since" in failed.stderr
+    assert "so2docs: tea: is gone" in gone.stderr
+    for result, state in ((failed, "new after failed"), (gone, "gone")):
+        milk, tea = json.loads(result.stdout)
+        assert (result.returncode, milk["state"], tea["state"]) == (0, "unchanged", state)
+        assert (milk["note"], tea["note"] != "") == ("", True)
+    assert not [*(tmp_path / "2").glob(".*.failed")]
 
 
 @pytest.mark.long
@@ -237,7 +271,7 @@ def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> No
     quarter(new, {"beer": posts(6, score=9)}, ".jsonl.zst")
     for name in ("README.md", "report.json", "notes.txt"):
         (new / name).write_text("{}")
-    result = run("diff", old, new, tmp_path / "changes", "--jobs", "1", code=1)
+    result = run("diff", old, new, tmp_path / "changes", "--jobs", "1", code=3)
     assert "tea.parquet: is Parquet" in result.stderr
     assert table(result.stderr)["beer"] == ["changed", "2", "1", "0", "3"]
     quarter(new, {"beer": posts(6)}, ".jsonl")
@@ -331,10 +365,10 @@ def test_verify(verified: Path, tmp_path: Path) -> None:
     assert table(result.stderr)["tea.jsonl.gz"] == ["verified", "2"]
     # One output is missing, and another has no manifest.
     shutil.move(verified / "coffee.jsonl.gz", verified / "mocha.jsonl.gz")
-    result = run("verify", verified, code=1)
+    result = run("verify", verified, code=3)
     # Each message is printed above the table and in it.
     assert result.stderr.count("coffee.jsonl.gz: cannot be read") == 2
-    assert result.stderr.count(".mocha.jsonl.gz.manifest: the manifest cannot be read") == 2
+    assert result.stderr.count(".mocha.jsonl.gz.manifest: not found; write the manifest") == 2
     assert result.stderr.splitlines()[-1] == "4 sites: 2 verified, 2 failed"
 
 

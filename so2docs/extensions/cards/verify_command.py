@@ -27,7 +27,8 @@ def verify(output: str, *, jobs: int | None, quiet: bool) -> int:
     even if the output was split or moved. If OUTPUT is a folder of outputs, each output is checked,
     and an output without a manifest is an error.
 
-    Exit codes: 0 the output matches, 1 it differs; the message names the difference.
+    Exit codes: 0 the output matches, 1 it differs, and the message names the difference, 2 usage
+    error, 3 some of several outputs differ.
     """
     from so2docs.extensions.cards.manifest import is_retrieval_set
     from so2docs.extensions.cards.manifest import verify as check

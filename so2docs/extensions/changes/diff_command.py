@@ -61,7 +61,7 @@ def diff(
     questions of a new site count as added, and a site missing in NEW is listed as gone, or as
     failed if --report says so. Existing changes between the same outputs are kept.
 
-    Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
+    Exit codes: 0 done, 1 an error, 2 usage error, 3 some of several sites failed.
     """
     from so2docs.extensions.changes.diff import diff as compare
     from so2docs.reader.folder import is_folder_of_outputs

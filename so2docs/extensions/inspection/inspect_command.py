@@ -31,7 +31,7 @@ def inspect(*, dumps: tuple[str, ...], as_json: bool, quiet: bool, **options: An
     several dumps, it ends with a table of all.
 
     Exit codes: 0 every table can be read, 1 a table cannot be read or is not well-formed XML, 2
-    usage error.
+    usage error, 3 this applies to some of several dumps.
     """
     from so2docs.api.sites import SiteResult, exit_code, summary
     from so2docs.extensions.folders import for_each_site

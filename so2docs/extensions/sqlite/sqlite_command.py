@@ -40,7 +40,7 @@ def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
     --site-field, one database for all sites. Databases in a folder that are up to date are left
     unchanged.
 
-    Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
+    Exit codes: 0 done, 1 an error, 2 usage error, 3 some of several sites failed.
     """
     from so2docs.extensions.sqlite.build import to_sqlite
     from so2docs.reader.folder import is_folder_of_outputs

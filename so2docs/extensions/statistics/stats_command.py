@@ -28,7 +28,7 @@ def stats(output: str, as_json: bool, **options: Any) -> int:
 
     If OUTPUT is a folder of outputs, print a table of the sites or, with --json, all statistics.
 
-    Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
+    Exit codes: 0 done, 1 an error, 2 usage error, 3 some of several sites failed.
     """
     from so2docs.extensions.statistics.stats import stats as count
 

@@ -56,6 +56,8 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
 
     If DIR is -, the table of --only is written to standard output: as an Arrow stream with --format
     arrow, or as uncompressed csv or jsonl.
+
+    Exit codes: 0 done, 1 an error, 2 usage error, 3 some of several dumps failed.
     """
     keywords = given_keywords(options)
     from so2docs.extensions.tables.tables import tables as write_tables

@@ -34,6 +34,8 @@ def tags(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **optio
     posts that contain these texts. Lines are in the order of the dump.
 
     With --output-dir, all paths are dumps, and DIR gets a file SITE.jsonl.gz for each dump.
+
+    Exit codes: 0 done, 1 an error, 2 usage error, 3 some of several dumps failed.
     """
     from so2docs.extensions.tables.tags import TagsFile
     from so2docs.extensions.tables.tags import tags as read_tags
