@@ -184,6 +184,7 @@ def folder_of(folder: Path) -> Path:
     return folder / "Posts.xml"
 
 
+@pytest.mark.long
 def test_a_site_that_failed_before_is_not_just_new(tmp_path: Path) -> None:
     dump = write_dump(folder_of(tmp_path / "tea"), question(1))
     other = write_dump(folder_of(tmp_path / "milk"), question(1))
