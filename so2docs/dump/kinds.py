@@ -146,6 +146,9 @@ _KINDS: dict[bytes, Kind] = {
     SQLITE: Kind("an SQLite database", refused=_GIVE_DUMP),
     PARQUET: Kind("a Parquet file", refused=_GIVE_DUMP),
     b"d8:announce": Kind("a torrent", refused="download the files it lists, then give one"),
+    b"version https://git-lfs.github.com/": Kind(
+        "a Git LFS pointer, which stands for the file", refused="fetch the file with git lfs pull"
+    ),
     b"so2docs index ": Kind("the index of an output", refused=_GIVE_DUMP),
 }
 _TAR_MAGIC, _TAR_OFFSET = b"ustar", 257
@@ -170,8 +173,11 @@ def _of_others(head: bytes) -> Kind | None:
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _ROW = re.compile(rb"<row[ \t\r\n]")
 _PAGE = re.compile(rb"<(?:!doctype[ \t\r\n]+)?html[ \t\r\n/>]", re.IGNORECASE)
+SITES = "sites"
+"""Root element of `Sites.xml`, which every release contains."""
 _ROOTS = {
     "error": ("an error message from a server", "download it again"),
+    SITES: ("the list of sites of a release", _GIVE_DUMP),
     "html": ("a web page", "a failed download may leave one; download it again"),
 }
 _TABLE_ROOTS = {table.root for table in DUMP.values()}

@@ -175,7 +175,7 @@ class Source(AbstractContextManager["Source"]):
         file = self.look(self.path)
         name = os.path.basename(file.name)
         return file.archive() is not None or any(
-            table_prefix(table, name) is not None or has_root(file, table)
+            table_prefix(table, name) is not None or has_root(file, table.root)
             for table in DUMP.values()
         )
 
@@ -210,7 +210,8 @@ class Source(AbstractContextManager["Source"]):
         if file.archive() is not None:
             is_here = bool(members_with(table, file.names()))
         else:
-            is_here = table_prefix(table, name) is not None or (not near and has_root(file, table))
+            is_named = table_prefix(table, name) is not None
+            is_here = is_named or (not near and has_root(file, table.root))
         if is_here:
             return path
         if self.is_folder or file.archive() is None:
@@ -277,12 +278,12 @@ def _without(path: str, problem: str, names: list[str] | None, advice: str) -> D
     return ArchiveError(path, f"{problem}; it holds {join_names(names)}", advice=advice)
 
 
-def has_root(file: SourceFile, table: Table) -> bool:
-    """Whether a plain file starts with the root element of a table."""
+def has_root(file: SourceFile, root: str) -> bool:
+    """Whether a plain file starts with this root element, such as that of a table."""
     if not file.is_plain:
         return False
     with file.open() as opened:
-        return re.search(rb"<%b[\s/>]" % table.root.encode(), opened.read(_HEAD)) is not None
+        return re.search(rb"<%b[\s/>]" % root.encode(), opened.read(_HEAD)) is not None
 
 
 def _beside(table: Table, folder: str, prefixes: list[str], advice: str) -> str | None:

@@ -122,6 +122,36 @@ def test_missing_table(name: str, file: str, site: Path, tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
+@pytest.mark.parametrize(
+    ("table", "arguments"),
+    [
+        ("Tags", ["sqlite"]),
+        ("Votes", ["convert", "--nest", "all", "--if-present"]),
+        ("Comments", ["convert", "--as-of", "2020-01-01"]),
+        ("Votes", ["convert", "--as-of", "2020-01-01"]),
+        ("PostHistory", ["convert", "--as-of", "2020-01-01", "--if-present"]),
+    ],
+)
+@pytest.mark.parametrize("damage", ["cut", "another root", "not XML"])
+def test_a_table_that_cannot_be_read_is_not_missing(
+    damage: str, table: str, arguments: list[str], site: Path, tmp_path: Path
+) -> None:
+    """Only a table without a file is missing; `--if-present` leaves out no other."""
+    for name in ("Tags", "PostHistory"):
+        root = name.lower()
+        (site / f"{name}.xml").write_text(f"<{root}>\n</{root}>\n", encoding="utf-8")
+    file = site / f"{table}.xml"
+    whole = file.read_bytes()
+    content = {"cut": whole[:-9], "another root": b"<users>\n</users>\n", "not XML": b"no table"}
+    file.write_bytes(content[damage])
+    command, *options = arguments
+    output = tmp_path / ("o.db" if command == "sqlite" else "o.jsonl")
+    result = run(command, site / "Posts.xml", output, *options, "-q", code=1)
+    assert f"{table}.xml: " in result.stderr
+    assert "neither in the dump" not in result.stderr
+    assert not output.exists()
+
+
 def test_output_is_not_a_table(site: Path) -> None:
     before = (site / "Users.xml").read_bytes()
     with pytest.raises(so2docs.OptionError, match=r"the extension \.xml"):

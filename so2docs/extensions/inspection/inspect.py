@@ -15,6 +15,7 @@ from so2docs.domain import (
     release_of,
     should_have_license_file,
 )
+from so2docs.dump.kinds import SITES, check_root
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source, has_root
 from so2docs.errors import DumpError, without_secrets
@@ -219,8 +220,10 @@ def locate_all(source: Source) -> dict[str, str]:
     path = source.path
     if path not in paths.values():
         if not source.is_folder and source.look(path).archive() is None:
-            if source.look(path).is_plain and not has_root(source.look(path), POSTS):
+            if source.look(path).is_plain and not has_root(source.look(path), POSTS.root):
                 paths.clear()
+                if has_root(source.look(path), SITES):
+                    check_root(source.look(path).name, SITES, POSTS)
             paths[POSTS.file] = path  # A conversion reads any other file as posts.
     elif paths.get(POSTS.file) != path:
         paths = {name: found for name, found in paths.items() if found == path}
