@@ -213,6 +213,7 @@ def pairs(
             for worse in answers
             if liked(better, question) - liked(worse, question) >= min_margin
             and (max_negative is None or liked(worse, question) <= max_negative)
+            and (max_days is None or abs(day(better) - day(worse)) <= max_days)
         ]
         if len(every) > 10:
             drawn, dice = set[int](), random.Random(question["Id"])
@@ -220,8 +221,6 @@ def pairs(
                 drawn.add(int(dice.random() * len(every)))
             every = [pair for number, pair in enumerate(every) if number in drawn]
         for better, worse in every:
-            if max_days is not None and abs(day(better) - day(worse)) > max_days:
-                continue
             row: Row = {"prompt": f"{asked(question, body)}\n\nAnswer:"}
             row["metadata"] = about(question, host)
             for side, answer in (("chosen", better), ("rejected", worse)):

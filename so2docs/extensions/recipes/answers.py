@@ -26,13 +26,12 @@ user id are user -1, called "Community" in every dump; authors missing from User
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, islice
 from operator import itemgetter
 from typing import Any
 
@@ -234,6 +233,9 @@ def _pairs(
     """Yield for each pair: question, better answer, worse answer, other fields of the record."""
     scored = [(preference_score(answer, question), answer) for answer in rank(question)]
     scored.sort(key=lambda pair: -pair[0])
+    if max_days is not None:
+        dates = [_microseconds(answer) for _, answer in scored]
+        selection |= {"dates": dates, "apart": max_days * _DAY}
     drawn = draw_pairs([score for score, _ in scored], question["Id"], **selection)
     if not drawn:
         return
@@ -242,8 +244,6 @@ def _pairs(
     sides = {place: posts.side(scored[place][1], question, base) for place in places}
     for better, worse in drawn:
         (score_chosen, chosen), (score_rejected, rejected) = scored[better], scored[worse]
-        if max_days is not None and _days_between(chosen, rejected) > max_days:
-            continue
         others = {
             "score_chosen": score_chosen,
             "score_rejected": score_rejected,
@@ -252,13 +252,17 @@ def _pairs(
         yield asked, text(chosen), text(rejected), others
 
 
-def _days_between(one: Document, other: Document) -> float:
-    """Return the time between two posts in days; infinite if a date is unknown."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY = timedelta(days=1) // timedelta.resolution
+
+
+def _microseconds(post: Document) -> int | None:
+    """Return the date of a post in microseconds since 1970; None if it is not a date."""
     try:
-        dates = [datetime.fromisoformat(str(post.get("CreationDate"))) for post in (one, other)]
-        return abs(dates[0] - dates[1]) / timedelta(days=1)
-    except (TypeError, ValueError):  # Not a date, or only one has a time zone.
-        return math.inf
+        date = datetime.fromisoformat(str(post.get("CreationDate")))
+        return (date.replace(tzinfo=date.tzinfo or UTC) - _EPOCH) // timedelta.resolution
+    except (OverflowError, ValueError):
+        return None
 
 
 def draw_pairs(
@@ -268,10 +272,13 @@ def draw_pairs(
     min_margin: int = 1,
     best: bool = False,
     max_negative: int | None = None,
+    dates: list[int | None] | None = None,
+    apart: int = 0,
 ) -> list[tuple[int, int]]:
     """Draw up to ten pairs of answers; return the indexes of the better and the worse of each pair.
 
-    Pairs are numbered instead of listed, because a question may have a million answers.
+    Pairs are numbered instead of listed, because a question may have a million answers. Every
+    setting applies before the draw: only pairs that pass all of them are numbered.
 
     Args:
         scores: Scores of the answers, in descending order.
@@ -279,13 +286,19 @@ def draw_pairs(
         min_margin: Minimum difference between the scores of a pair.
         best: Draw only pairs whose better answer is the first.
         max_negative: Highest score of a worse answer; None for any score.
+        dates: Dates of the answers, None for an unknown one; without a list, any dates pass.
+        apart: Maximum difference between the dates of a pair.
     """
     rising = [-score for score in scores]
     first = 0 if max_negative is None else bisect_left(rising, -max_negative)
-    worse_answers = [
-        len(scores) - max(first, bisect_right(rising, score + min_margin - 1))
+    starts = [
+        max(first, bisect_right(rising, score + min_margin - 1))
         for score in (rising[:1] if best else rising)
     ]
+    if dates is None:
+        worse_answers = [len(scores) - start for start in starts]
+    else:
+        worse_answers = _count_near(starts, dates, apart)
     ends = list(accumulate(worse_answers))
     total = ends[-1] if ends else 0
     numbers = set(range(total)) if total <= MOST_PAIRS else set[int]()
@@ -299,8 +312,34 @@ def draw_pairs(
     drawn = []
     for number in sorted(numbers):
         better = bisect_right(ends, number)
-        drawn.append((better, len(scores) - ends[better] + number))
+        worse = range(starts[better], len(scores))
+        place = number - ends[better] + worse_answers[better]
+        if dates is None:
+            drawn.append((better, worse[place]))
+        else:
+            near = (i for i in worse if _is_near(dates[better], dates[i], apart))
+            drawn.append((better, next(islice(near, place, None))))
     return drawn
+
+
+def _is_near(one: int | None, other: int | None, apart: int) -> bool:
+    return one is not None and other is not None and abs(one - other) <= apart
+
+
+def _count_near(starts: list[int], dates: list[int | None], apart: int) -> list[int]:
+    """Count for each better answer the answers from its start on that are near in time.
+
+    The starts ascend, so each answer is added once, from the last to the first.
+    """
+    counts, added, end = [0] * len(starts), list[int](), len(dates)
+    for better in reversed(range(len(starts))):
+        for date in dates[starts[better] : end]:
+            if date is not None:
+                insort(added, date)
+        end = min(end, starts[better])
+        if (date := dates[better]) is not None:
+            counts[better] = bisect_right(added, date + apart) - bisect_left(added, date - apart)
+    return counts
 
 
 def _pairs_schema(texts: Schema, *columns: str) -> Schema:
