@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from so2docs.extensions.markdown.formulas import formula_sign, has_formulas
+from so2docs.extensions.markdown.formulas import formula_sign, sign_in
 from so2docs.options.choices import Core
 from so2docs.parse.core import compiled
 
@@ -16,7 +16,7 @@ def make_converter(core: Core, host: str | None) -> Callable[[str], str]:
         from so2docs.extensions.markdown.conversion import to_markdown as markdown
     if (sign := formula_sign(host or "")) is not None:
         return lambda body: markdown(body, sign)
-    return lambda body: markdown(body, "$" if has_formulas(body) else "")
+    return lambda body: markdown(body, sign_in(body))
 
 
 def to_markdown(body: str, sign: str = "") -> str:

@@ -71,8 +71,29 @@ _COMMAND = re.compile(r"\\[a-zA-Z]{2}")
 _TEX = re.compile(r"\\[a-zA-Z]{2}|[_^]")
 
 
+_MARKED = re.compile(
+    r"""<span\b[^<>]*\bclass=["']math-container["'][^<>]*>(?P<sign>\\?\$|\\[(\[]|\\begin)"""
+)
+"""Matches the start of a formula that the publisher of a dump marks as one."""
+
+
+def sign_in(body: str) -> str:
+    r"""Return the delimiter of the formulas in a body from an unknown site; empty if it has none.
+
+    The marks of the publisher decide. Without one, the body is searched for formulas.
+    """
+    if "math-container" in body and (mark := _MARKED.search(body)):
+        return r"\$" if mark["sign"] == r"\$" else "$"
+    return "$" if _has_unmarked_formulas(body) else ""
+
+
 def has_formulas(body: str) -> bool:
-    r"""Whether a body from any site certainly contains a formula.
+    """Whether a body from any site certainly contains a formula."""
+    return bool(sign_in(body))
+
+
+def _has_unmarked_formulas(body: str) -> bool:
+    r"""Whether a body certainly contains a formula, marked or not.
 
     A formula between dollar signs contains `_`, `^` or a command such as `\alpha`. No space follows
     the opening delimiter or precedes the closing one, and no letter or digit follows the closing

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from so2docs.extensions.markdown.bodies import make_converter
 from so2docs.extensions.markdown.formulas import (
     MOST_CHARACTERS,
     formula_sign,
     has_formulas,
     looks_mathematical,
     pieces,
+    sign_in,
     without_cut_formula,
 )
+from so2docs.options.choices import Core
 
 
 @pytest.mark.parametrize(
@@ -84,11 +87,36 @@ def test_posts_tell_whether_a_site_has_formulas() -> None:
         ("<p><code>$x_1$</code></p><pre class='lang-php'><code>$a_b$</code></pre>", False),
         ("<p>$a</p><p>b_c$</p>", False),
         ("<p>costs $5 or 6$</p>", False),
+        ('<p>of <span class="math-container">$85\\%$</span></p>', True),
+        ('<p>of <span class="math-container">words</span></p>', False),
+        ("<p>math-container: $HOME and $5</p>", False),
         ("", False),
     ],
 )
 def test_bodies_with_formulas(body: str, expected: bool) -> None:
     assert has_formulas(body) is expected
+
+
+@pytest.mark.parametrize(
+    ("body", "sign"),
+    [
+        (r'<p>$5 is <span class="math-container">\$x\$</span></p>', r"\$"),
+        (r'<p><span class="math-container">$5</span></p>', "$"),
+        (r'<p><span class="math-container">\(x\)</span></p>', "$"),
+        (r"<p>If $x_1$ then</p>", "$"),
+        (r"<p>for $5 or $6</p>", ""),
+    ],
+)
+def test_the_marks_of_the_publisher_decide(body: str, sign: str) -> None:
+    assert sign_in(body) == sign
+
+
+@pytest.mark.parametrize("core", ["compiled", "python"])
+def test_formulas_that_a_dump_marks_stay(core: Core) -> None:
+    """Also if the name of the site is unknown, and nothing else tells a formula."""
+    for formula in (r"$85\%$", r"$ A \in \{b,s\}$", r"$N = 200\,099$"):
+        body = f'<p>Say <span class="math-container">{formula}</span> here.</p>'
+        assert make_converter(core, None)(body) == f"Say {formula} here."
 
 
 @pytest.mark.parametrize(
