@@ -19,6 +19,7 @@ _MOST_DICTIONARY = 1 << 30
 """Maximum memory for an LZMA dictionary; `xz -9` needs 65 MiB."""
 
 
+_GZIP = b"\x1f\x8b"
 _STEP_BYTES = 256 * 1024
 """Maximum output of a step in bytes; an error within a step loses the output of this step."""
 
@@ -26,8 +27,12 @@ _STEP_BYTES = 256 * 1024
 Decompressor = IgzipDecompressor | lzma.LZMADecompressor | ZstdDecompressor
 
 
-def decompress_streams(read: Read, new: Callable[[], Decompressor], padding: bytes = b"") -> Parts:
+def decompress_streams(
+    read: Read, new: Callable[[], Decompressor], padding: bytes = b"", magic: bytes = b""
+) -> Parts:
     """Decompress one or more consecutive streams, with `padding` bytes between them.
+
+    Trailing bytes that are not another stream, which starts with `magic`, are ignored.
 
     Raises:
         EOFError: The data ends within a stream.
@@ -45,14 +50,20 @@ def decompress_streams(read: Read, new: Callable[[], Decompressor], padding: byt
         while not (data := data.lstrip(padding)):
             if not (data := read(BLOCK_BYTES)):
                 return
+        while magic.startswith(data) and (more := read(BLOCK_BYTES)):
+            data += more
+        if not data.startswith(magic):
+            return
 
 
 def decompress_gzip(read: Read, threads: int) -> Parts:
     """Decompress gzip with one or more members, and check the checksums.
 
+    Trailing bytes that are not gzip are ignored, as gzip does.
+
     ISA-L is three times as fast as zlib.
     """
-    return decompress_streams(read, lambda: IgzipDecompressor(flag=DECOMP_GZIP), b"\0")
+    return decompress_streams(read, lambda: IgzipDecompressor(flag=DECOMP_GZIP), b"\0", _GZIP)
 
 
 def decompress_deflate(read: Read) -> Parts:

@@ -113,7 +113,11 @@ _ROOT_END = re.compile(rb"</root(_*)")
 
 
 class RowError(So2docsError):
-    """The bytes are not valid XML, or do not have the form of a dump."""
+    """The bytes are not valid XML."""
+
+
+class ShapeError(RowError):
+    """The bytes are well-formed XML, but not rows of attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,8 @@ class Malformed:
     Attributes:
         position: Offset of the row in the slice.
         raw: Bytes up to the start of the next row.
-        problem: The reason why the row is not well-formed.
+        problem: The reason why the row is not well-formed, or has another shape.
+        is_xml: Whether it is well-formed XML, with elements or text where a dump has none.
         can_be_skipped: Whether the following rows are certainly rows, not part of a comment.
     """
 
@@ -131,6 +136,7 @@ class Malformed:
     raw: bytes
     problem: str
     can_be_skipped: bool = True
+    is_xml: bool = False
 
 
 class _RowTarget:
@@ -167,10 +173,10 @@ class _CheckingTarget:
     def start(self, tag: str, attributes: Row) -> None:
         if self.depth == 1:
             if tag != "row":
-                raise RowError(f"found <{_unescape(tag)}> where <row> was expected")
+                raise ShapeError(f"found <{_unescape(tag)}> where <row> was expected")
             self.rows.append({_unescape(name): value for name, value in attributes.items()})
         elif self.depth > 1:
-            raise RowError(f"found <{_unescape(tag)}> inside a row")
+            raise ShapeError(f"found <{_unescape(tag)}> inside a row")
         self.depth += 1
 
     def end(self, tag: str) -> None:
@@ -178,7 +184,7 @@ class _CheckingTarget:
 
     def data(self, text: str) -> None:
         if text.strip(_BLANK):
-            raise RowError(f"found the text {text.strip()[:40]!r} between rows")
+            raise ShapeError(f"found the text {text.strip()[:40]!r} between rows")
 
     def comment(self, text: str) -> None:
         # Reject `<row` in a comment: slices start at `<row`, so a slice could start inside it.
@@ -374,6 +380,7 @@ def _parse_piece(position: int, raw: bytes) -> Iterator[Rows | Malformed]:
         return
     except (etree.XMLSyntaxError, RowError) as error:
         problem = _problem(error)
+        is_xml = isinstance(error, ShapeError) and _is_xml(raw)
     for markup in _MARKUP.finditer(raw):
         if kind := _SECTIONS.get(markup.lastgroup or ""):
             start = markup.start()
@@ -382,7 +389,16 @@ def _parse_piece(position: int, raw: bytes) -> Iterator[Rows | Malformed]:
             problem = f"{kind} that contains <row or has no end"
             yield Malformed(position + start, raw[start:], problem, can_be_skipped=False)
             return
-    yield Malformed(position, raw, problem)
+    yield Malformed(position, raw, problem, is_xml=is_xml)
+
+
+def _is_xml(raw: bytes) -> bool:
+    """Whether elements and text are well-formed XML, whatever their shape."""
+    try:
+        check_prolog(b"<root>%b</root>" % _escape(raw))
+    except RowError:
+        return False
+    return True
 
 
 def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:

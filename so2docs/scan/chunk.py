@@ -137,7 +137,11 @@ def _malformed_error(dump: Dump, location: Location, row: Malformed) -> Malforme
     if closes_within(row.raw, dump.frame):
         problem = f"content after its closing {closing.decode(errors='replace')}"
         advice = "if two dumps were joined, split them and convert each"
-    problem = f"is not well-formed XML ({problem}) in the row"
+    if row.is_xml:
+        problem = f"holds XML of another shape than a dump ({problem}) in the row"
+        advice = "give a file whose rows have only attributes, as in published dumps"
+    else:
+        problem = f"is not well-formed XML ({problem}) in the row"
     advice += f", or leave such rows out with {flag('errors', 'skip')}"
     if not row.can_be_skipped:
         problem, advice = f"has {row.problem}", "remove it from the dump"

@@ -99,6 +99,16 @@ NOT_DUMPS: dict[str, tuple[bytes, str]] = {
     ),
     "json": (b'[{"a": 1}]', r"is JSON, not a Posts\.xml; give the Posts\.xml of a dump"),
     "parquet": (b"PAR1" + bytes(50), r"is a Parquet file, not XML; give the Posts\.xml"),
+    "lfs-pointer": (
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 98079082\n",
+        "is a Git LFS pointer.*; fetch the file with git lfs pull",
+    ),
+    "sites": (b'<sites>\n  <row Id="1" Name="a" />\n</sites>', "is the list of sites of a release"),
+    "elements": (START + b"<row><Id>1</Id></row>" + END, "XML of another shape .*only attributes"),
+    "text-in-a-row": (
+        START + b'<row Id="1">note</row>' + END,
+        "XML of another shape .*only attributes",
+    ),
     "torrent": (b"d8:announce35:", "is a torrent, .*; download the files it lists"),
     "row-as-root": (question(1), "starts with <row>, expected <posts> around the rows"),
     "only-a-row": (b'<row Id="1" PostTypeId="1"/>', "starts with <row>, expected <posts>"),

@@ -255,6 +255,16 @@ def test_damage_anywhere_is_noticed_or_harmless(
     assert noticed > 3
 
 
+@pytest.mark.parametrize("rest", [b"garbage", b"\x1f", b"\n", b"\0" * 600 + b"x" * 300_000])
+def test_bytes_after_a_gzip_file(rest: bytes, output: Path, expected: dict[str, bytes]) -> None:
+    """They are ignored, as gzip does; a truncated second file is an error."""
+    data = gzip.compress(PLAIN)
+    so2docs.convert(write_file(data + rest), output, jobs=1)
+    assert output.read_bytes() == expected[output.name]
+    with pytest.raises(so2docs.TruncatedDumpError, match="is a gzip file that is truncated"):
+        so2docs.convert(write_file(data + data[:30]), output, jobs=1, restart=True, force=True)
+
+
 def test_place_in_a_damaged_file(bad_row: Path, output: Path) -> None:
     whole = gzip.decompress(bad_row.read_bytes())
     bad_row.write_bytes(gzip.compress(whole)[:-40_000])

@@ -207,8 +207,12 @@ def test_forbidden_content_between_rows() -> None:
         b"<row><a/></row>": "found <a> inside a row",
         ROW + b" text " + ROW: "found the text 'text' between rows",
     }.items():
-        parsed = list(rows.parse(data))
-        assert problem in [part.problem for part in parsed if isinstance(part, rows.Malformed)]
+        malformed = [part for part in rows.parse(data) if isinstance(part, rows.Malformed)]
+        assert problem in [part.problem for part in malformed]
+        assert all(part.is_xml for part in malformed)
+        for damage in (b"<b>", b"&"):  # Later in the same row.
+            malformed = [p for p in rows.parse(data + damage) if isinstance(p, rows.Malformed)]
+            assert not malformed[-1].is_xml
 
 
 @pytest.mark.parametrize("gap", [b"", b"\n", b"\r\n  "])
