@@ -175,7 +175,7 @@ class Ending:
 
     def rows_before(self, data: bytearray, size: int) -> int:
         """Return the offset up to which the first `size` bytes are certainly rows."""
-        if core.has_tag(data, size, self._start):
+        if core.contains(data, self._start, size):
             return self.find(bytes(memoryview(data)[:size]), is_all=False)[0]
         return max(0, size - self._overlap)
 

@@ -18,6 +18,7 @@ from so2docs.options.recipe_choice import RECIPES
 from so2docs.options.table import Options
 from so2docs.output.attribution import attribute, locate
 from so2docs.parse import bodies
+from so2docs.parse.core import contains
 
 
 class RecordMaker:
@@ -51,7 +52,7 @@ class RecordMaker:
             keep_best(document)
         if recipe.without_banner and "Body" in document:
             document["Body"] = _BANNER.sub("", document["Body"], count=1)
-        if self._convert_body is not None or recipe.lower_headings or self._site is not None:
+        if self._convert_body is not None or self._has_markup(json):
             for post in (document, *document.get("Answers", ())):
                 if (body := post.get("Body")) is not None:
                     post["Body"] = self._converted(body)
@@ -72,9 +73,15 @@ class RecordMaker:
                 f"{_line_of(error, recipe)}: {type(error).__name__}: {error}"
             ) from error
 
+    def _has_markup(self, json: bytes) -> bool:
+        """Whether a document may have markup to change; most have none."""
+        return (self._site is not None and contains(json, b'=\\"/')) or (
+            self._recipe.lower_headings > 0 and contains(json, b"<h")
+        )
+
     def _converted(self, body: str) -> str:
         levels = self._recipe.lower_headings
-        if self._site is not None and _RELATIVE_HINT in body:
+        if self._site is not None and '="/' in body:
             body = _RELATIVE.sub(self._absolute, body)
         if levels and "<h" in body:
             body = _HEADING.sub(lambda m: f"{m[1]}{min(6, int(m[2]) + levels)}", body)
@@ -116,7 +123,6 @@ _BANNER = re.compile(
 _HEADING = re.compile(r"(</?h)([1-6])(?=[\s>])")
 """Pattern for a heading tag; in HTML text, `<` is always written as a character reference."""
 
-_RELATIVE_HINT = '="/'
 _RELATIVE = re.compile(r"""(<(?:a|img)\s(?:[^<>]*\s)?(?:href|src)=")(//?)""", re.IGNORECASE)
 """Pattern for the start of an address without a scheme, or without a scheme and host."""
 

@@ -35,8 +35,8 @@ def add_rows(
 def count_lines(data: bytes) -> int:
     """Count line feeds, several times as fast as `data.count` if the lines are long."""
 
-def has_tag(data: bytes | bytearray, size: int, tag: bytes) -> bool:
-    """Whether the start of a tag occurs in the first `size` bytes; fast if `<` is rare."""
+def contains(data: bytes | bytearray, size: int, text: bytes) -> bool:
+    """Whether a text occurs in the first `size` bytes."""
 
 def read_table(data: bytes, table: int) -> tuple[int, int | None, bytes, bytes] | None:
     """Turn a slice of rows of a table into records, as `rows.parse` and `table_rows` do.

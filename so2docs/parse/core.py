@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from so2docs.parse._core import ShredPlan
 
 FUNCTIONS = frozenset({
-    "add_rows", "add_sizes", "count_lines", "count_votes", "decode_bzip2", "decode_lzma2",
-    "file_records", "find_bzip2", "find_values", "has_tag", "join_records", "new_bzip2",
+    "add_rows", "add_sizes", "contains", "count_lines", "count_votes", "decode_bzip2",
+    "decode_lzma2", "file_records", "find_bzip2", "find_values", "join_records", "new_bzip2",
     "new_lzma2", "read_bzip2", "read_columns", "read_lzma2", "read_table", "select_records",
     "shred", "sort_records", "to_markdown", "to_text", "user_ids",
 })  # fmt: skip
@@ -148,9 +148,10 @@ def count_lines(data: bytes) -> int:
     return count
 
 
-def has_tag(data: bytes | bytearray, size: int, tag: bytes) -> bool:
-    """Whether the start of a tag, such as `</posts`, occurs in the first `size` bytes."""
-    return data.find(tag, 0, size) >= 0 if _core is None else _core.has_tag(data, size, tag)
+def contains(data: bytes | bytearray, text: bytes, size: int | None = None) -> bool:
+    """Whether a text occurs in the first `size` bytes, or in all; several times as fast as `in`."""
+    size = len(data) if size is None else size
+    return data.find(text, 0, size) >= 0 if _core is None else _core.contains(data, size, text)
 
 
 def read_records(data: bytes, table: Table) -> tuple[Added, bytes, bytes] | None:
