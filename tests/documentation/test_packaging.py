@@ -20,7 +20,7 @@ RECIPE = re.sub(
     (CHECKOUT / "packaging/conda/recipe.yaml").read_text(encoding="utf-8"),
 )
 CONDA_NAMES = {"isal": "python-isal"}
-EXTRAS = ("chunks", "http", "mcp", "parquet", "serve")
+EXTRAS = ("as-of", "chunks", "http", "mcp", "parquet", "serve")
 
 
 def split(requirements: list[str]) -> dict[str, str]:
@@ -70,3 +70,21 @@ def test_a_wheel_without_a_core_is_for_every_system(tmp_path: Path) -> None:
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
     urls = PROJECT["project"]["urls"]
     assert all(f"Project-URL: {name}, {url}" in headers for name, url in urls.items())
+
+
+def test_the_readme_lists_the_extras() -> None:
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    listed = re.search(r"# extras: (.*)", readme)
+    assert listed is not None
+    assert {*listed[1].split(", ")} == {*EXTRAS, "spark"}
+
+
+def test_what_is_not_released_has_no_release_date() -> None:
+    is_released = "not released yet" not in (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8")
+    citation = (CHECKOUT / "CITATION.cff").read_text(encoding="utf-8")
+    assert is_released == ("date-released" in citation)
+
+
+def test_the_site_has_no_widget_of_the_repository() -> None:
+    """With `repo_url`, each page asks api.github.com for the number of stars."""
+    assert not re.search(r"^repo_url", (CHECKOUT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
