@@ -91,6 +91,7 @@ def finish(folder: str, run: str, draft: str, report: Report) -> None:
         names, report.files, report.output_bytes = [], 0, 0
     files = {name: os.path.join(draft, name) for name in names}
     report.output, report.first_file, report.last_file = folder, None, None
+    report.index_path = None  # Parts have no index.
     if report.strays_path is not None:
         name = STRAYS + report.strays_path.rpartition(".strays")[2]
         files[name] = report.strays_path
@@ -109,6 +110,14 @@ def finish(folder: str, run: str, draft: str, report: Report) -> None:
     # From here on, another attempt of this run that loses its draft returns this report.
     for name in storage.list_folder(folder):
         if name.startswith((*_DRAFTS, _RUN)):
+            stores.remove(stores.join(folder, name))
+
+
+def remove_leftovers(folder: str) -> None:
+    """Remove the drafts of killed attempts from a finished folder that no run is writing to."""
+    names = storage.list_folder(folder)
+    for name in names if _RUN not in names else ():
+        if name.startswith(_DRAFTS):
             stores.remove(stores.join(folder, name))
 
 

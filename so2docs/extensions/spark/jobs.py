@@ -63,7 +63,7 @@ def run(
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in _FOREIGN:
             raise
-        raise ClusterError(f"Spark ended the job: {_find_cause(str(error))}") from error
+        raise ClusterError(f"Spark ended the job: {find_cause(str(error))}") from error
     return [results[number] for number in range(len(tasks))]
 
 
@@ -80,7 +80,7 @@ def catch_errors(function: Callable[[Task], Result], task: Task) -> Result | So2
         return ClusterError(f"the executor failed: {type(error).__name__}: {error}")
 
 
-def _find_cause(text: str) -> str:
+def find_cause(text: str) -> str:
     """Find the line of a Spark message that names an exception; otherwise return the first line."""
     if match := _CAUSE.search(text):
         return match[1]

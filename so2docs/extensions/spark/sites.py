@@ -31,8 +31,9 @@ Dumps = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 Result = TypeVar("Result")
 
+_ID_LISTS = ("keep_users", "keep_posts", "drop_users", "drop_posts")
 _STEM = folders.PART.rstrip("-")
-_HADOOP = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
+_HADOOP = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+:)/(?!/)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,10 @@ def locate(path: str | os.PathLike[str]) -> str:
 
     In a URL without a host, Hadoop writes one slash (`file:/x`), and fsspec needs three.
     """
-    name = _HADOOP.sub(r"\1:///", os.fspath(path), count=1)
+    name = os.fspath(path)
+    match = _HADOOP.match(name)
+    if match and not os.path.isdir(match[1]):  # A folder may be named `ab:`.
+        name = f"{match[1]}//{name.removeprefix(match[1])}"
     return name if storage.is_url(name) else os.path.abspath(name)
 
 
@@ -127,6 +131,9 @@ def check_options(
     kwargs = validate_keywords(keywords, "documents", "files")
     form = _part_form(kwargs)
     options = build_options(kwargs, form, core=kwargs.get("core", "auto"))
+    # Executors may not see the files of lists, or see them elsewhere.
+    lists = {name: getattr(options.filters, name) for name in kwargs if name in _ID_LISTS}
+    kwargs |= {name: sorted(value.ids) for name, value in lists.items() if value is not None}
     is_several = not isinstance(source, str | os.PathLike) or storage.is_pattern(os.fspath(source))
     if is_several:
         check_several(form, site_field)
@@ -175,6 +182,7 @@ def inspect(
     if site.folder and product.existing_files() and not force:
         comparison = product.compare()
         if comparison.state == UP_TO_DATE:
+            folders.remove_leftovers(site.folder)
             return None
         if not update:
             product.refuse(comparison)

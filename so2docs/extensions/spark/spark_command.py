@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from so2docs.api.convert import check_report, write_report
+from so2docs.commands import signals
 from so2docs.commands.options import (
     command,
     given_keywords,
@@ -20,6 +24,7 @@ from so2docs.commands.options import (
 )
 from so2docs.commands.terminal import say, tell
 from so2docs.errors import ClusterError
+from so2docs.extensions.spark.jobs import find_cause
 from so2docs.processes.python import find_python
 
 if TYPE_CHECKING:
@@ -100,14 +105,14 @@ def spark(
     kwargs = given_keywords(options)
     # Check the options first, because Spark takes seconds to start and prints warnings.
     check_options(source, **{name: kwargs[name] for name in kwargs if name not in _ON_FOLDERS})
-    session = start_session(master, conf, quiet=quiet)
-    try:
-        results = convert(session, source, output, **kwargs)
-    except BaseException as end:
-        if isinstance(end, Exception):
+    with _end_at_once_if_interrupted():
+        session = start_session(master, conf, quiet=quiet)
+        try:
+            results = convert(session, source, output, **kwargs)
+        except Exception:
+            with suppress(Exception):  # The error of the conversion is the one to report.
+                session.stop()
             raise
-        raise type(end)(_RESUMES) from None
-    finally:
         session.stop()
     write_report(report, [result.as_dict() for result in results])
     if not quiet:
@@ -116,6 +121,24 @@ def spark(
         if result.error is not None:
             say(result)
     return exit_code(results)
+
+
+@contextmanager
+def _end_at_once_if_interrupted() -> Iterator[None]:
+    """Say how to continue after a signal, and end without the exit handlers of PySpark.
+
+    They retry a server that does not answer for a quarter of an hour. Handlers run in reverse
+    order, so that the one registered here comes first. A JVM ends when this process ends.
+    """
+    try:
+        yield
+    except BaseException as end:
+        if isinstance(end, Exception):
+            raise
+        is_interrupted = isinstance(end, KeyboardInterrupt)
+        code = signals.EXIT_INTERRUPTED if is_interrupted else signals.EXIT_TERMINATED
+        atexit.register(os._exit, code)
+        raise type(end)(_RESUMES) from None
 
 
 def start_session(
@@ -156,8 +179,8 @@ def start_session(
     try:
         return builder.getOrCreate()
     except Exception as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise ClusterError(f"Spark does not start: {lines[0]}") from error
+        reason = find_cause(str(error) or type(error).__name__)
+        raise ClusterError(f"Spark does not start: {reason}") from error
 
 
 def _check_java() -> None:

@@ -16,7 +16,7 @@ from support.spark_runs import (
 
 import so2docs
 from so2docs.extensions import spark as on_spark
-from so2docs.extensions.spark import api
+from so2docs.extensions.spark import api, sites
 from so2docs.options.output_form import output_suffix
 
 FORMS = [("parquet", None), ("jsonl", "zstd")]
@@ -82,3 +82,20 @@ def test_nested_tables(session: Any, tmp_path: Path) -> None:
     site, out = SAMPLES / "site", tmp_path / "out"
     [result] = on_spark.convert(session, site, out, nest="all", chunk_bytes=700)
     assert_same_as_plain(site, out / "site", tmp_path / "plain", result.result, nest="all")
+
+
+def test_a_folder_whose_name_ends_in_a_colon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ab:" / "x").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    folder = str(tmp_path / "ab:" / "x")
+    assert sites.locate(folder) == sites.locate("ab:/x") == folder
+    assert sites.locate("hdfs:/x") == "hdfs:///x"
+
+
+def test_lists_are_read_on_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "users.txt").write_text("77\n5\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name in ("keep_users", "keep_posts", "drop_users", "drop_posts"):
+        assert sites.check_options("dump", **{name: "users.txt"})[name] == [5, 77]
