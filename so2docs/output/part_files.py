@@ -44,8 +44,13 @@ FAILED = "failed"
 
 def side_file(output: str, kind: str) -> str:
     """Return the path of a side file of an output, such as its index, strays or manifest."""
-    folder, name = os.path.split(output)
+    folder, name = os.path.split(follow(output))
     return os.path.join(folder, f".{name}.{kind}")
+
+
+def follow(path: str) -> str:
+    """Return the path that a symbolic link leads to; any other path is returned unchanged."""
+    return os.path.realpath(path) if os.path.islink(path) else path
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ REPORT = TargetKind("report", "report", (b"{\n  ", b"[\n  ", b"[]\n"))
 
 def check_folder(path: str, advice: str = "choose another output") -> None:
     """Reject a path whose folder is missing or not writable."""
-    folder = os.path.dirname(path) or "."
+    folder = os.path.dirname(follow(path)) or "."
     if not os.path.isdir(folder):
         raise OutputError(f"{path}: the folder {folder} {describe_missing_folder(folder, advice)}")
     if not os.access(folder, os.W_OK):
@@ -146,8 +151,8 @@ JOURNAL = ".journal"
 
 
 def part_path(path: str) -> str:
-    """Return the temporary name of a file."""
-    return path + PART
+    """Return the temporary name of a file, next to the file that a symbolic link leads to."""
+    return follow(path) + PART
 
 
 def remove(path: str) -> None:
@@ -296,8 +301,8 @@ def publish(files: Sequence[tuple[str, FileState]], leftovers: Iterable[str] = (
             if name == path:  # An earlier session already renamed this file.
                 remove(part_path(path))
             else:
-                os.replace(part_path(path), path)
-    for folder in {os.path.dirname(path) or "." for path in sources}:
+                os.replace(part_path(path), follow(path))
+    for folder in {os.path.dirname(follow(path)) or "." for path in sources}:
         with explain_errors(folder):
             _sync_folder(folder)
 
