@@ -276,6 +276,10 @@ class SqliteWriter:
             os.unlink(part_path(self._path))
 
 
+_DUCKDB = {"storage_compatibility_version": "v1.2.0"}
+"""Form of the file that DuckDB 1.2 and all later versions read; 2.0 writes another by default."""
+
+
 class DuckdbWriter:
     """Writer of a DuckDB database: dates are timestamps in UTC, tags are lists."""
 
@@ -287,7 +291,7 @@ class DuckdbWriter:
         self._path = path
         self._remove()
         with _explain_duckdb(path):
-            self._connection: Any = duckdb.connect(part_path(path))
+            self._connection: Any = duckdb.connect(part_path(path), config=_DUCKDB)
             self._connection.execute("SET memory_limit = '256MB'; SET threads = 2")
 
     def begin(self, columns: TableColumns) -> None:

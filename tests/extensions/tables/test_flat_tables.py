@@ -527,3 +527,11 @@ def test_a_file_other_than_a_table(content: bytes, problem: str, tmp_path: Path)
         so2docs.tables(dump, tmp_path / "out")
     with pytest.raises(so2docs.DumpError, match=problem):
         next(iter(so2docs.tags(dump)))
+
+
+def test_duckdb_1_2_reads_the_databases(tmp_path: Path) -> None:
+    """The header has the storage version of DuckDB 1.2, whatever version wrote the file."""
+    so2docs.tables(SITE, tmp_path / "flat", format="duckdb", jobs=1)
+    header = (tmp_path / "flat" / "tables.duckdb").read_bytes()[:20]
+    assert header[8:12] == b"DUCK"
+    assert int.from_bytes(header[12:20], "little") == 65
