@@ -228,6 +228,8 @@ class RowCounts(Counts):
             also counted as filtered.
         records: Records made by the recipe; None without a recipe.
         without_record: Documents from which the recipe made no record; None without a recipe.
+        linked_elsewhere: Documents left out by `without_linked`, also counted in `without_record`;
+            None without this option.
         unchanged: With `as_of`, questions and answers whose body is that of the dump.
         restored: With `as_of`, questions and answers whose body comes from a revision.
         first_day: The day on which the oldest kept post was created; empty if unknown.
@@ -245,6 +247,7 @@ class RowCounts(Counts):
     dropped: int = 0
     records: int | None = None
     without_record: int | None = None
+    linked_elsewhere: int | None = None
     unchanged: int | None = None
     restored: int | None = None
     first_day: str = field(default="", metadata=LEAST)

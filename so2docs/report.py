@@ -114,7 +114,9 @@ class Report(Printed, RowCounts):
             sample_size: Number of questions of the sample; None if it has no fixed size.
         """
         has_questions = bool(self.questions or self.filtered)
-        if has_questions and (problem := explain_few(self.questions, sample_size)):
+        if not has_questions:
+            yield "the dump has no question, so the output is empty; is it the Posts.xml of a dump?"
+        elif problem := explain_few(self.questions, sample_size):
             yield problem
         for name, table in self.tables.items():
             if table.without_post * _ALARMING > table.rows:
@@ -155,9 +157,12 @@ class Report(Printed, RowCounts):
         if self.dropped:
             yield "dropped", f"{self.dropped:,} by the lists of users and posts"
         if self.records is not None:
-            without = self.without_record or 0
+            linked = self.linked_elsewhere or 0
+            without = (self.without_record or 0) - linked
             note = f" ({plural(without, 'question')} gave none)" if without else ""
             yield f"records ({self.recipe})", f"{self.records:,}{note}"
+            if linked:
+                yield "left out", f"{plural(linked, 'question')} linked to another share"
         yield from self._lines_of_tables()
         if self.fabricated:
             hint = f"ids above 1,000,000,000; {flag('drop_fabricated', True)} leaves them out"

@@ -17,7 +17,7 @@ TABLES = st.builds(TableCounts, rows=NUMBERS, nested=NUMBERS, filtered=NUMBERS, 
 ALL = {
     **dict.fromkeys(("rows", "questions", "answers", "filtered", "dropped"), NUMBERS),
     **dict.fromkeys(("strays", "other_types"), BY_NAME),
-    **dict.fromkeys(("records", "without_record"), st.none() | NUMBERS),
+    **dict.fromkeys(("records", "without_record", "linked_elsewhere"), st.none() | NUMBERS),
     **dict.fromkeys(("first_day", "last_day"), st.sampled_from(["", "2014-01-21", "2020-06-01"])),
     "repaired_characters": NUMBERS,
     "tables": st.dictionaries(st.sampled_from(["comments", "votes"]), TABLES),

@@ -40,7 +40,7 @@ KEY = b"so2docs"
 
 _COUNTS = (
     *("rows", "questions", "answers", "strays", "other_types", "filtered"),
-    *("recipe", "records", "without_record", "unchanged", "restored"),
+    *("recipe", "records", "without_record", "linked_elsewhere", "unchanged", "restored"),
     *("first_day", "last_day", "repaired_characters"),
 )
 _TABLE_COUNTS = ("rows", "nested", "filtered", "strays")

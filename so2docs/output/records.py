@@ -155,6 +155,8 @@ def make_records(
         for json in () if is_left_out else maker.records(number, whole):
             count += 1
             yield Document(number, [memoryview(json)[:-1]], len(json), document.label)
+        if options.without_linked:
+            counts.linked_elsewhere = (counts.linked_elsewhere or 0) + bool(is_left_out)
         if recipe is not None:
             counts.records = (counts.records or 0) + count
             counts.without_record = (counts.without_record or 0) + (not count)

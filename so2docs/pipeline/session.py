@@ -327,6 +327,8 @@ class Session:
         if options.recipe is not None:
             self.report.recipe = options.recipe.spec
             self.report.records = self.report.without_record = 0
+        if options.without_linked:
+            self.report.linked_elsewhere = 0
 
     def _step(self, file: TableFile, chunk_bytes: int, *, is_early: bool = False) -> FirstPass:
         return FirstPass(

@@ -332,3 +332,14 @@ def test_no_process_is_left(tmp_path: Path) -> None:
     with pytest.raises(so2docs.MalformedDumpError):
         so2docs.convert(dump, tmp_path / "questions.jsonl.gz", jobs=2, chunk_bytes=30)
     assert not multiprocessing.active_children()
+
+
+def test_a_dump_without_a_question_is_told(tmp_path: Path) -> None:
+    """Also with `--quiet`, because the output is empty."""
+    dump, output = tmp_path / "Posts.xml", tmp_path / "q.jsonl"
+    for rows in (b'<row id="1" posttypeid="1" title="t" />', b""):
+        dump.write_bytes(START + rows + END)
+        result = run("convert", dump, output, "-q", "--force", code=0)
+        assert "the dump has no question, so the output is empty" in result.stderr
+    dump.write_bytes(dump_of(question(1)))
+    assert run("convert", dump, output, "-q", "--force", code=0).stderr == ""

@@ -243,6 +243,9 @@ def _notes(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
                 f"\n`{output.name}`: the site as it was on {as_of}, restored from a later dump. "
                 "Posts deleted since are missing.\n"
             )
+        if linked := output.manifest.counts.get("linked_elsewhere"):
+            left_out = f"{plural(linked, 'question')} with a link to another share"
+            yield f"\n`{output.name}`: {left_out} left out.\n"
         if output.documents and (empty := output.splits.keys() - _full_splits(output)):
             names = ", ".join(f"`{name}`" for name in sorted(empty))
             yield f"\n`{output.name}`: no configuration lists {names}, which has no record.\n"

@@ -281,13 +281,20 @@ def test_linked_questions_are_in_one_share(beer: Path, tmp_path: Path) -> None:
     for folder in ("all", "apart"):
         (tmp_path / folder).mkdir()
         apart = folder == "apart"
-        so2docs.convert(beer, tmp_path / folder / "q.jsonl", without_linked=apart, **shares)
+        report = so2docs.convert(
+            beer, tmp_path / folder / "q.jsonl", without_linked=apart, card=True, **shares
+        )
+        card = (tmp_path / folder / "README.md").read_text(encoding="utf-8")
     before = joins(tmp_path / "all")
     assert before
     assert not joins(tmp_path / "apart")
     for name in ("train", "test"):
         lost = ids(tmp_path / "all", name) - ids(tmp_path / "apart", name)
         assert lost == {a for a, _ in before} & ids(tmp_path / "all", name)
+    left_out = len({a for a, _ in before})
+    assert report.linked_elsewhere == left_out == report.as_dict()["linked_elsewhere"]
+    assert f"{'left out':<20} {left_out} questions linked to another share\n" in str(report)
+    assert f"{left_out} questions with a link to another share left out" in card
     with pytest.raises(so2docs.OptionError, match=r"without_linked=True needs split="):
         so2docs.convert(beer, tmp_path / "q.jsonl", without_linked=True, recipe="thread")
 
