@@ -276,7 +276,7 @@ class SqliteWriter:
             os.unlink(part_path(self._path))
 
 
-_DUCKDB = {"storage_compatibility_version": "v1.2.0"}
+_DUCKDB: dict[str, Any] = {"storage_compatibility_version": "v1.2.0"}
 """Form of the file that DuckDB 1.2 and all later versions read; 2.0 writes another by default."""
 
 
