@@ -2,8 +2,9 @@
 
 Like Markdown.pl, it replaces one kind of block after another in the whole text, so that a later
 step sees the HTML of the earlier ones. The rules are those of MarkdownSharp 1.13 with strict
-emphasis and linked addresses (https://github.com/StackExchange/MarkdownSharp, MIT), written for
-time linear in the length of the text.
+emphasis and linked addresses (https://github.com/StackExchange/MarkdownSharp), written for time
+linear in the length of the text. The patterns of emphasis and addresses are those of MarkdownSharp,
+Copyright (c) 2009 - 2010 Jeff Atwood, under the MIT license.
 """
 
 from __future__ import annotations
@@ -277,9 +278,9 @@ class _Document:
                 continue
             end = _find_list_end(lines, number)
             kind = "ul" if match[2] in "*+-" else "ol"
-            start = f' start="{int(match[2][:-1])}"' if kind == "ol" else ""
-            if start in (' start="0"', ' start="1"'):
-                start = ""
+            number_typed = match[2][:-1]
+            has_start = kind == "ol" and len(number_typed) < 10 and int(number_typed) > 1
+            start = f' start="{int(number_typed)}"' if has_start else ""
             items = self._render_items(lines[number:end], kind)
             done += f"<{kind}{start}>\n{items}</{kind}>", ""
             number = end

@@ -132,6 +132,7 @@ CHANGED = {
 
 ON_A_DATE = [
     (STRICT, "a*b*c", "<p>a*b*c</p>"),
+    (OLD, f"{'9' * 5000}. a", "<ol><li>a</li></ol>"),
     (OLD, "a*b*c", "<p>a<em>b</em>c</p>"),
     (OLD, "http://a.b/café", '<p><a href="http://a.b">http://a.b</a>/café</p>'),
     (STRICT, "***a***", "<p><em><strong>a</em></strong></p>"),
