@@ -27,6 +27,7 @@ SEVEN_ZIP = shutil.which("7z") or shutil.which("7zz") or "7z"
 FORMS = {
     "bzip2, solid": ["-m0=bzip2", "-ms=on"],
     "LZMA2, solid": ["-m0=lzma2", "-ms=on"],
+    "LZMA2, level 3, solid, packed by two threads": ["-m0=lzma2", "-ms=on", "-mx=3", "-mmt=2"],
     "bzip2, a block for each member": ["-m0=bzip2", "-ms=off"],
 }
 POSTS, HISTORY = 0.3, 0.35

@@ -1,7 +1,11 @@
-"""Run a command, and measure the times and peak memory of its process tree."""
+"""Run a command, and measure the times and peak memory of its process tree.
+
+As a program, this module touches the free memory, before other programs measure.
+"""
 
 from __future__ import annotations
 
+import mmap
 import os
 import resource
 import subprocess
@@ -12,6 +16,21 @@ from pathlib import Path
 from typing import IO
 
 _EVERY = 0.05
+_TOUCHED = 0.75
+"""Share of the free memory to touch."""
+
+
+def touch_free_memory() -> None:
+    """Write to each page of free memory once.
+
+    On virtual machines, the first write to a page takes 0.7 to 1.2 ns per byte, later ones 0.2. Any
+    command that is measured first would otherwise take longer.
+    """
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    part = b"\1" * 2**20
+    with mmap.mmap(-1, max(len(part), int(free * _TOUCHED))) as memory:
+        for at in range(0, len(memory) - len(part), len(part)):
+            memory[at : at + len(part)] = part
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +103,7 @@ def _memory_of_tree(root: int) -> int:
             continue
         total += pages * os.sysconf("SC_PAGE_SIZE")
     return total
+
+
+if __name__ == "__main__":
+    touch_free_memory()

@@ -79,3 +79,10 @@ def test_searches_in_other_words_find_the_question() -> None:
         pytest.skip(NO_DUMPS)
     hits = [int(line.split()[-5]) for line in run("search_quality.py", DUMPS).splitlines()]
     assert sum(hits[:2]) >= 75
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("7z") is None, reason="7z is not installed")
+def test_decoders_of_lzma2_are_compared() -> None:
+    lines = run("lzma2.py", SAMPLES / "posts.xml", "--rounds", 1).splitlines()
+    assert [line.split(" ")[1] for line in lines[2:]] == ["1", "3", "5", "9"]
