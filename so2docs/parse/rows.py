@@ -173,7 +173,8 @@ class _CheckingTarget:
     def start(self, tag: str, attributes: Row) -> None:
         if self.depth == 1:
             if tag != "row":
-                raise ShapeError(f"found <{_unescape(tag)}> where <row> was expected")
+                kind = ShapeError if _unescape(tag).endswith(":row") else RowError
+                raise kind(f"found <{_unescape(tag)}> where <row> was expected")
             self.rows.append({_unescape(name): value for name, value in attributes.items()})
         elif self.depth > 1:
             raise ShapeError(f"found <{_unescape(tag)}> inside a row")
@@ -184,7 +185,10 @@ class _CheckingTarget:
 
     def data(self, text: str) -> None:
         if text.strip(_BLANK):
-            raise ShapeError(f"found the text {text.strip()[:40]!r} between rows")
+            shown = repr(text.strip()[:40])
+            if self.depth > 1:
+                raise ShapeError(f"found the text {shown} inside a row")
+            raise RowError(f"found the text {shown} between rows")  # Damage cuts rows to text.
 
     def comment(self, text: str) -> None:
         # Reject `<row` in a comment: slices start at `<row`, so a slice could start inside it.
