@@ -249,7 +249,7 @@ def test_several_dumps(tmp_path: Path) -> None:
     assert isinstance(results[1].error, so2docs.DumpError)
     for result in results[::3]:
         assert result.result == so2docs.inspect(result.source, jobs=1)
-    process = run("inspect", tea, coffee, tmp_path / "gone", "--jobs", 1, code=1)
+    process = run("inspect", tea, coffee, tmp_path / "gone", "--jobs", 1, code=3)
     assert process.stdout.count(f"{tea}: tea, rows until 2020-07-01") == 1
     assert "Tags.xml: is truncated" in process.stderr
     assert process.stderr.splitlines()[-1] == "3 sites: 1 inspected, 1 damaged, 1 failed"
