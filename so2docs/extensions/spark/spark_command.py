@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import sys
@@ -130,6 +131,8 @@ def _end_at_once_if_interrupted() -> Iterator[None]:
     They retry a server that does not answer for a quarter of an hour. Handlers run in reverse
     order, so that the one registered here comes first. A JVM ends when this process ends.
     """
+    # py4j logs interrupted calls, with a traceback, to the root logger.
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         yield
     except BaseException as end:
