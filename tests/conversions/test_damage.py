@@ -111,18 +111,6 @@ BETWEEN = {
 }
 
 
-WELL_FORMED = {
-    "text",
-    "text-that-ends-like-a-row",
-    "text-alone-on-a-line",
-    "a-reference",
-    "another-element",
-    "character-data",
-    "a-no-break-space",
-}
-"""Texts that leave the dump well-formed."""
-
-
 @pytest.mark.parametrize("chunk_bytes", [40, 150])
 @pytest.mark.parametrize("name", BETWEEN)
 def test_nothing_between_rows_is_lost(name: str, chunk_bytes: int | None, tmp_path: Path) -> None:
@@ -139,8 +127,7 @@ def test_nothing_between_rows_is_lost(name: str, chunk_bytes: int | None, tmp_pa
     assert error.location.offset == start + (len(rows[1]) if is_half else 2)
     assert error.location.line == 8 + is_half
     assert error.location.last_id == 1 + is_half
-    expected = "XML of another shape" if name in WELL_FORMED else "not well-formed"
-    assert expected in error.problem
+    assert "not well-formed" in error.problem
     assert "leave such rows out with errors='skip'" in str(error)
     check_excerpt(error, tmp_path)
 

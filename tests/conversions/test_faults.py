@@ -143,7 +143,7 @@ def test_a_package_that_ignores_errors_is_detected() -> None:
         (lambda: check_messages(Result(1, "so2docs: a\nso2docs: b\n")), "words: "),
         (lambda: check_messages(Result(0, "so2docs: a\n")), "words: "),
         (lambda: check_messages(Result(-7, "")), "signal: ended by 7"),
-        (lambda: check_messages(Result(3, "so2docs: a\n")), "code: "),
+        (lambda: check_messages(Result(4, "so2docs: a\n")), "code: "),
         (lambda: check_refused(Result(1, "so2docs: no\n")), "no advice"),
         (lambda: check_left(Result(1, "so2docs: no\n")), "reader left"),
         (lambda: check_files({}, {"a": b""}), "lost: exit 0 and no a"),
