@@ -15,7 +15,7 @@ from typing import Protocol
 
 from so2docs.counts import RowCounts, TableCounts
 from so2docs.domain import rank_by_votes
-from so2docs.nest import Buffer, Nest, Post, Row
+from so2docs.nest import Buffer, Nest, NestedRow, Post
 from so2docs.options.choices import AnswersBy
 from so2docs.parse.keys import (
     ANSWER,
@@ -30,7 +30,7 @@ from so2docs.parse.keys import (
 from so2docs.parse.table_rows import count_votes, unpack_votes
 from so2docs.schema import COMMENT, OF_KIND, VOTE
 
-Block = tuple[bytes, bytes]
+BlockData = tuple[bytes, bytes]
 """Keys and JSON objects of posts, in the order of the dump."""
 
 _MOST_VOTE_BYTES = 2 * 1024 * 1024
@@ -81,7 +81,7 @@ class GatheredRecords:
     """Posts in the order of the dump, and rows of other tables, by question id."""
 
     posts: dict[int, list[Post]] = field(default_factory=lambda: defaultdict(list))
-    rows: dict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    rows: dict[int, list[NestedRow]] = field(default_factory=lambda: defaultdict(list))
 
     def documents(self, nesting: DocumentBuilder) -> Iterator[Document]:
         """Nest all records, one question after the other; this is the reference implementation."""
@@ -91,7 +91,9 @@ class GatheredRecords:
                 yield document
 
 
-def merge_votes(blocks: Iterable[Block], count_votes: Callable[[bytes], bytes]) -> Iterator[Block]:
+def merge_votes(
+    blocks: Iterable[BlockData], count_votes: Callable[[bytes], bytes]
+) -> Iterator[BlockData]:
     """Merge the blocks of votes into one, so that memory depends on posts, not on votes.
 
     Yields:
@@ -129,8 +131,8 @@ def count_filtered(keys: bytes, counts: RowCounts) -> None:
 
 
 def select_questions(
-    blocks: Iterable[Block], ids: range, question_ids: Set[int], counts: RowCounts
-) -> Iterator[Block]:
+    blocks: Iterable[BlockData], ids: range, question_ids: Set[int], counts: RowCounts
+) -> Iterator[BlockData]:
     """Select the records of some questions, and count all other records as filtered.
 
     Args:
@@ -156,7 +158,7 @@ def select_questions(
         yield bytes(selected[0]), bytes(selected[1])
 
 
-def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
+def gather(blocks: Iterable[BlockData], ids: range) -> GatheredRecords:
     """Collect the posts and rows whose question ids are in `ids`.
 
     Raises:
@@ -262,7 +264,7 @@ class DocumentBuilder:
         return self.counts.questions == self._limit
 
     def nest_group(
-        self, question_id: int, group: list[Post], rows: Sequence[Row]
+        self, question_id: int, group: list[Post], rows: Sequence[NestedRow]
     ) -> Document | None:
         """Make a document from sorted posts and rows; None if there is no question to write.
 
@@ -304,7 +306,7 @@ class DocumentBuilder:
         ids = {post[0] for post in group if first.get(post[0], question_id) == question_id}
         return question_id in ids and not any(map(ids.isdisjoint, self._kept))
 
-    def _document(self, posts: list[Post], rows: Mapping[int, list[Row]]) -> Document:
+    def _document(self, posts: list[Post], rows: Mapping[int, list[NestedRow]]) -> Document:
         question_id, _, accepted, _, _ = posts[0]
         if self.by_votes and len(posts) > 2:
             places = enumerate(posts)
@@ -361,9 +363,9 @@ class DocumentBuilder:
             self.strays.append(b'{"reason":"%b","row":%b}\n' % (reason.encode(), bytes(json)))
 
 
-def _by_post(rows: Iterable[Row]) -> dict[int, list[Row]]:
+def _by_post(rows: Iterable[NestedRow]) -> dict[int, list[NestedRow]]:
     """Group rows of tables by post id; each group is sorted as its rows are nested."""
-    by_post = defaultdict[int, list[Row]](list)
+    by_post = defaultdict[int, list[NestedRow]](list)
     for row in sorted(rows):
         by_post[row[1]].append(row)
     return by_post

@@ -37,7 +37,7 @@ Buffer = bytes | memoryview
 Post = tuple[int, int, int, int, Buffer]
 """Post id, order in the dump, rank, kind, JSON."""
 
-Row = tuple[int, int, int, int, bytes]
+NestedRow = tuple[int, int, int, int, bytes]
 """Kind, post id, rank, order in the dump, JSON: rows sort in the order of a post's lists."""
 
 _EMPTY = len(b"{}")
@@ -109,7 +109,7 @@ class Nest:
         self.leaves_out = any(choice is not None for choice in choices)
 
     def complete(
-        self, question_id: int, posts: Iterable[Post], rows: Mapping[int, list[Row]]
+        self, question_id: int, posts: Iterable[Post], rows: Mapping[int, list[NestedRow]]
     ) -> list[Buffer]:
         """Nest the rows of a document, given by post id, into its posts; return their JSON."""
         return [
@@ -117,7 +117,7 @@ class Nest:
             for post_id, _, _, _, json in posts
         ]
 
-    def _complete(self, json: bytes, rows: Iterable[Row], *, is_question: bool) -> bytes:
+    def _complete(self, json: bytes, rows: Iterable[NestedRow], *, is_question: bool) -> bytes:
         rows_by_kind: dict[int, list[Any]] = defaultdict(list)
         for kind, _, rank, _, row in rows:
             rows_by_kind[kind].append(rank if kind == VOTE else row)
@@ -192,7 +192,7 @@ class Nest:
         return orjson.dumps(post)
 
     def reject(
-        self, question_id: int, posts: Sequence[Post], rows: Iterable[Row], *, filtered: bool
+        self, question_id: int, posts: Sequence[Post], rows: Iterable[NestedRow], *, filtered: bool
     ) -> list[bytes]:
         """Count the rows that belong to no post of a document; return lines for the side file."""
         post_ids = {post_id for post_id, *_ in posts}

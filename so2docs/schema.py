@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
+
+Row = dict[str, Any]
+"""A row of a dump or a part of a document: typed values by name."""
 
 Type = Literal["integer", "text", "date", "boolean", "texts", "integers"]
 """Type of an attribute. Integers have 64 bits. Dates are UTC, without a time zone. `texts` and

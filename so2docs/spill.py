@@ -60,7 +60,7 @@ def clear(folder: Path) -> None:
         folder.rmdir()
 
 
-Row = tuple[Any, ...]
+Values = tuple[Any, ...]
 
 
 def checksum(*values: Any) -> int:
@@ -78,7 +78,7 @@ _TABLES = (
 )
 
 
-def storing(values: dict[str, Any]) -> tuple[str, list[Row]]:
+def storing(values: dict[str, Any]) -> tuple[str, list[Values]]:
     """Return the statement that stores JSON values under their names, and its rows."""
     texts = {name: json.dumps(value) for name, value in values.items()}
     sql = "INSERT OR REPLACE INTO state (name, value, crc) VALUES (?, ?, ?)"
@@ -165,14 +165,14 @@ class StateDatabase:
                     raise self.damage_error(error) from error
                 raise
 
-    def rows(self, sql: str, values: Iterable[Any] = ()) -> Iterator[Row]:
+    def rows(self, sql: str, values: Iterable[Any] = ()) -> Iterator[Values]:
         """Yield the rows of a query, one at a time."""
         with self._translate_errors():
             # With `yield from`, an abandoned generator might close the cursor too late.
             for row in self._connection.execute(sql, tuple(values)):  # noqa: UP028
                 yield row
 
-    def run(self, *statements: tuple[str, list[Row]], commits: bool = True) -> None:
+    def run(self, *statements: tuple[str, list[Values]], commits: bool = True) -> None:
         """Run statements in a transaction, each once per row of its list.
 
         Unless `commits` is set, the transaction goes on until the next call that commits, or until

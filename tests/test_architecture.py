@@ -46,6 +46,7 @@ PURE = {
     "counts": set[str](),
     "extensions.as_of.existence": {"parse.posts"},
     "extensions.as_of.restoration": {
+        "merge",
         "counts",
         "extensions.as_of.existence",
         "domain",
@@ -90,7 +91,7 @@ ONLY_USERS = {
     "pyarrow": {
         "extensions.as_of.columns",
         "extensions.tables.tables",
-        "extensions.tables.chunk",
+        "extensions.tables.visitors",
         "extensions.tables.columns",
         "extensions.tables.part",
         "extensions.tables.restored",

@@ -44,7 +44,7 @@ _MOST_AT_ONCE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class DecodedBlock:
     """A decoded block.
 
     Attributes:
@@ -74,7 +74,7 @@ class CompiledDecoder:
             start += 1
         return numbers
 
-    def decode(self, data: bytes, start: int, level: int) -> Block | None:
+    def decode(self, data: bytes, start: int, level: int) -> DecodedBlock | None:
         """Decode a block, reusing the memory of an earlier block."""
         try:
             memory = self._memories.pop()
@@ -89,7 +89,7 @@ class CompiledDecoder:
             self._memories.append(memory)
             return decode_by_library(data, start, end, level)
         parts = self._read(memory)
-        return Block(end, crc, next(parts), parts)
+        return DecodedBlock(end, crc, next(parts), parts)
 
     def _read(self, memory: object) -> Parts:
         size = _MOST_AT_ONCE
@@ -108,7 +108,7 @@ class LibraryDecoder:
         """Return the positions of the numbers."""
         return [position for position, _ in find_numbers(data, start // 8) if position >= start]
 
-    def decode(self, data: bytes, start: int, level: int) -> Block | None:
+    def decode(self, data: bytes, start: int, level: int) -> DecodedBlock | None:
         """Decode a block, trying each later number as its end, in order; None if none fits."""
         for position, _ in find_numbers(data, start // 8):
             if position > start:
@@ -163,7 +163,7 @@ def _start_stream(data: bytes, start: int, end: int, level: int, ending: bytes =
     return BZIP2 + b"%d" % level + (bits << (-count % 8)).to_bytes(-(-count // 8), "big")
 
 
-def decode_by_library(data: bytes, start: int, end: int, level: int) -> Block:
+def decode_by_library(data: bytes, start: int, end: int, level: int) -> DecodedBlock:
     """Decode a block as a separate stream.
 
     Raises:
@@ -177,7 +177,7 @@ def decode_by_library(data: bytes, start: int, end: int, level: int) -> Block:
     part = stream.decompress(packed, _MOST_AT_ONCE)
     if not stream.eof and stream.needs_input:
         raise EOFError
-    return Block(end, crc, part, _read_stream(stream))
+    return DecodedBlock(end, crc, part, _read_stream(stream))
 
 
 def _read_stream(stream: bz2.BZ2Decompressor) -> Parts:
@@ -309,7 +309,7 @@ class _Input:
 class _Task:
     start: int
     level: int
-    block: Future[Block | None]
+    block: Future[DecodedBlock | None]
 
 
 class _Reader:
@@ -353,7 +353,7 @@ class _Reader:
             data.move(-(-(data.position + _END_BITS) // 8) * 8)
             level = combined = 0
 
-    def _read_block(self, level: int, offset: int) -> Block:
+    def _read_block(self, level: int, offset: int) -> DecodedBlock:
         """Return the decoded block at the current position of the input.
 
         Args:

@@ -28,7 +28,7 @@ from so2docs.options.table import (
 )
 from so2docs.schema import TABLES
 
-Kind = TypeVar("Kind")
+Product = TypeVar("Product")
 
 
 def validate_keywords(kwargs: Mapping[str, Any], *where: Where) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def _check_keywords(kwargs: Mapping[str, Any], allowed: Mapping[str, Option]) ->
     return {name: allowed[name].check(value) for name, value in kwargs.items()}
 
 
-def read_options(kind: type[Kind], kwargs: Mapping[str, Any]) -> Kind:
+def read_options(kind: type[Product], kwargs: Mapping[str, Any]) -> Product:
     """Check the keywords of a call, and build the options of a product from them.
 
     Raises:

@@ -7,14 +7,12 @@ profiles (https://stackoverflow.com/help/licensing).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from so2docs.domain import license_at
 from so2docs.errors import RecipeError, flag
 from so2docs.options.recipe import TEXT, Schema, array
-from so2docs.schema import CONTENT, HISTORY_TYPES
+from so2docs.schema import CONTENT, HISTORY_TYPES, Row
 
-Row = dict[str, Any]
 Author = tuple[str, str | None]
 """Display name and profile URL."""
 

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from so2docs.options.table import Filters
 from so2docs.parse import rows
 from so2docs.parse.keys import PAIR_BYTES, integers
-from so2docs.parse.opt_outs import Row, unpack_ids
+from so2docs.parse.opt_outs import unpack_ids
 from so2docs.parse.posts import number
 from so2docs.parse.row_filter import find_ids
+from so2docs.schema import Row
 
 _OWNER = re.compile(rb' OwnerUserId="(-?[0-9]{1,19})"')
 _WORDS = PAIR_BYTES // 8

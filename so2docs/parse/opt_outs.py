@@ -18,9 +18,7 @@ from so2docs.options.option import IdList
 from so2docs.options.table import PartFilters
 from so2docs.parse.keys import BY_OPTED_OUT
 from so2docs.parse.posts import RecordBuffer, number
-from so2docs.schema import COMMENT, CONTENT, POSTS, TABLES, Table
-
-Row = dict[str, Any]
+from so2docs.schema import COMMENT, CONTENT, POSTS, TABLES, Row, Table
 
 _HISTORY = TABLES["history"].file
 _AUTHORS = {"posts": "OwnerUserId", "comments": "UserId", "users": "Id", "badges": "UserId"}

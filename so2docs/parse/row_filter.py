@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from so2docs.domain import is_date, is_sampled
 from so2docs.options.field_paths import FieldChoice
@@ -26,9 +26,8 @@ from so2docs.parse.keys import (
 )
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import Projection, RecordBuffer, number
-from so2docs.schema import ANSWERS, BODY_FROM, DATES, POSTS
+from so2docs.schema import ANSWERS, BODY_FROM, DATES, POSTS, Row
 
-Row = dict[str, Any]
 _Ids = tuple[int, int, int]
 """Kind, question id and post id."""
 

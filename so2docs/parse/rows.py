@@ -74,7 +74,7 @@ def _is_allowed(code: int) -> bool:
     )
 
 
-Row = dict[str, str]
+TextRow = dict[str, str]
 
 ROW_START = re.compile(rb"<row[\s/>]")
 """Matches the start of a row and nothing in attribute values, which cannot contain a raw `<` (XML
@@ -143,17 +143,17 @@ class _RowTarget:
     """Collects the attributes of every row; lxml makes a new dictionary for each row."""
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[TextRow] = []
         self.has_namespaces = False
 
-    def start(self, tag: str, attributes: Row, namespaces: dict[str | None, str]) -> None:
+    def start(self, tag: str, attributes: TextRow, namespaces: dict[str | None, str]) -> None:
         if tag == "row":
             # If a row has no attributes, lxml passes a mapping that is not a dict.
             self.rows.append(attributes or {})
         if namespaces:
             self.has_namespaces = True
 
-    def close(self) -> list[Row]:
+    def close(self) -> list[TextRow]:
         # Release the rows now: parser and target form a reference cycle, which only the garbage
         # collector frees.
         rows, self.rows = self.rows, []
@@ -167,10 +167,10 @@ class _CheckingTarget:
     """
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[TextRow] = []
         self.depth = 0
 
-    def start(self, tag: str, attributes: Row) -> None:
+    def start(self, tag: str, attributes: TextRow) -> None:
         if self.depth == 1:
             if tag != "row":
                 kind = ShapeError if _unescape(tag).endswith(":row") else RowError
@@ -198,7 +198,7 @@ class _CheckingTarget:
     def pi(self, name: str, text: str | None) -> None:
         self.comment(text or "")
 
-    def close(self) -> list[Row]:
+    def close(self) -> list[TextRow]:
         return self.rows
 
 
@@ -289,7 +289,7 @@ def _problem(error: etree.XMLSyntaxError | RowError) -> str:
     return _unescape(re.sub(r",? line \d+(, column \d+)?", "", error.msg or "not well-formed"))
 
 
-def _parse_plain(data: bytes) -> list[Row] | None:
+def _parse_plain(data: bytes) -> list[TextRow] | None:
     """Parse a slice of rows without namespaces; None if it contains anything else.
 
     Raises:
@@ -297,14 +297,14 @@ def _parse_plain(data: bytes) -> list[Row] | None:
     """
     target = _RowTarget()
     parser = _parser(target)
-    rows: list[Row] = etree.fromstring(b"<root>%b</root>" % data, parser)
+    rows: list[TextRow] = etree.fromstring(b"<root>%b</root>" % data, parser)
     if parser.error_log or target.has_namespaces or not _is_plain(data, len(rows)):
         return None
     # The prefix `xml` needs no declaration.
     return None if "{" in "".join(set().union(*rows)) else rows
 
 
-def _parse_carefully(data: bytes) -> list[Row]:
+def _parse_carefully(data: bytes) -> list[TextRow]:
     """Parse a slice that may have namespaces, comments and processing instructions.
 
     Nothing in the slice can close the root, and the parser must reach the end of the root, so no
@@ -317,7 +317,7 @@ def _parse_carefully(data: bytes) -> list[Row]:
     root = b"root" + max(_ROOT_END.findall(data), default=b"") + b"_"
     target = _CheckingTarget()
     parser = _parser(target)
-    rows: list[Row] = etree.fromstring(b"<%b>%b</%b>" % (root, _escape(data), root), parser)
+    rows: list[TextRow] = etree.fromstring(b"<%b>%b</%b>" % (root, _escape(data), root), parser)
     if target.depth:
         raise RowError("found the end of the rows too early")
     for entry in parser.error_log:
@@ -326,7 +326,7 @@ def _parse_carefully(data: bytes) -> list[Row]:
     return rows
 
 
-def _parse_strictly(data: bytes) -> list[Row]:
+def _parse_strictly(data: bytes) -> list[TextRow]:
     """Parse a slice; raise `etree.XMLSyntaxError` or `RowError` if it is malformed."""
     try:
         rows = _parse_plain(data)
@@ -345,7 +345,7 @@ class Rows:
         repaired: Number of forbidden characters that were replaced in the rows.
     """
 
-    rows: list[Row]
+    rows: list[TextRow]
     repaired: int = 0
 
 
@@ -419,7 +419,7 @@ def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def last_id(data: bytes) -> int | None:
     """Return the last row's `Id`; None if it is not a number, or the rows are not well-formed."""
-    rows: list[Row] = []
+    rows: list[TextRow] = []
     for part in parse(data):
         if isinstance(part, Malformed):
             return None
@@ -427,7 +427,7 @@ def last_id(data: bytes) -> int | None:
     return row_id(rows[-1]) if rows else None
 
 
-def row_id(row: Row | dict[str, Any]) -> int | None:
+def row_id(row: TextRow | dict[str, Any]) -> int | None:
     """Return the `Id` of a row, typed or not; None if it is not a number."""
     value = number(str(row.get("Id", "")))
     return value if isinstance(value, int) else None

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
-from typing import Any
 
 import orjson
 
@@ -32,10 +31,10 @@ from so2docs.schema import (
     STATES,
     TABLES,
     VOTE,
+    Row,
     Table,
 )
 
-Row = dict[str, Any]
 FindQuestions = Callable[[Iterable[int]], dict[int, int]]
 """Function that maps post ids to question ids; the result lacks posts that are not in the dump."""
 

@@ -28,7 +28,7 @@ from so2docs.merge import (
     merge_votes,
     select_questions,
 )
-from so2docs.nest import Nest, Post, Row
+from so2docs.nest import Nest, NestedRow, Post
 from so2docs.options.table import Options
 from so2docs.output import formats
 from so2docs.output.compression import compress_lines
@@ -122,7 +122,7 @@ class JoinedGroup(NamedTuple):
 
 
 def join_records(
-    blocks: list[merge.Block], records: bytearray, first: int, enough: int, form: JoinedForm
+    blocks: list[merge.BlockData], records: bytearray, first: int, enough: int, form: JoinedForm
 ) -> Iterator[JoinedGroup]:
     """Join sorted records into documents, from index `first` on, as `_core.join_records` does."""
     joined = compiled.join_records(
@@ -173,7 +173,7 @@ _RECORD = Struct("=6q")
 _OFFSET = (1 << 40) - 1
 
 
-class Run(NamedTuple):
+class RunForm(NamedTuple):
     """The form of runs, which are documents joined in one step if no option needs single documents.
 
     Attributes:
@@ -185,7 +185,7 @@ class Run(NamedTuple):
     size: int
 
 
-def select_part(blocks: Iterable[merge.Block], ids: range) -> Iterable[merge.Block]:
+def select_part(blocks: Iterable[merge.BlockData], ids: range) -> Iterable[merge.BlockData]:
     """Select the records of a part of a bucket with the compiled core."""
     if len(ids) == 1 << BUCKET_BITS:
         return blocks
@@ -203,11 +203,11 @@ class JoinedRecords:
 
     def __init__(
         self,
-        blocks: Iterable[merge.Block],
+        blocks: Iterable[merge.BlockData],
         ids: range,
         *,
         users: Users | None = None,
-        run: Run | None = None,
+        run: RunForm | None = None,
     ) -> None:
         self._blocks = list(merge_votes(select_part(blocks, ids), compiled.count_votes))
         self._sorted = compiled.sort_records(self._blocks)
@@ -253,7 +253,7 @@ class JoinedRecords:
 
     def _by_reference(self, nesting: DocumentBuilder, numbers: range) -> Document | None:
         posts: list[Post] = []
-        rows: list[Row] = []
+        rows: list[NestedRow] = []
         question_id = 0
         for number in numbers:
             question_id, post_id, rank, size_and_kind, position, order = _RECORD.unpack_from(
@@ -277,7 +277,7 @@ def _count(counts: RowCounts, group: JoinedGroup) -> None:
 
 
 @contextmanager
-def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBuilder]:
+def load_bucket(task: BucketTask, run: RunForm | None = None) -> Iterator[DocumentBuilder]:
     """Read the blocks of a task, and yield the builder that nests their records."""
     options = task.options
     fields = options.filters.fields
@@ -287,7 +287,7 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
         records: Records
         counts, strays = RowCounts(), list[bytes]()
         with ExitStack() as stack, BlockReader() as reader, check_blocks_match(task.blocks):
-            blocks: Iterable[merge.Block]
+            blocks: Iterable[merge.BlockData]
             blocks = (reader.read(path, block) for path, block in task.blocks)
             if task.kept is not None:
                 question_ids = {*task.kept.question_ids}
@@ -367,12 +367,12 @@ class _Segments:
         if pending.size >= self._enough * (1 if self._format.ends_segment(document) else 2):
             self._end(document.label)
 
-    def _read_run(self, task: BucketTask) -> Run | None:
+    def _read_run(self, task: BucketTask) -> RunForm | None:
         options, form = task.options, self._format
         is_looked_at = options.changes_documents or options.form.split.is_by_question
         if is_looked_at or task.cuts or task.limit is not None or not form.closing:
             return None
-        return Run(form.closing, self._enough)
+        return RunForm(form.closing, self._enough)
 
     def close(self) -> None:
         """End the unfinished segments."""

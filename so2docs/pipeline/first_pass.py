@@ -21,7 +21,7 @@ from so2docs.dump.opening import TableFile
 from so2docs.options.table import Options
 from so2docs.parse import repeats
 from so2docs.pipeline import strict
-from so2docs.pipeline.chunk import FilingTask, file_kept_chunk, open_spill
+from so2docs.pipeline.filing import FilingTask, file_kept_chunk, open_spill
 from so2docs.processes.pool import Workers
 from so2docs.progress import Progress, log
 from so2docs.scan.table import TableReader

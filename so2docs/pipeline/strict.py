@@ -12,7 +12,7 @@ from so2docs.dump.dump import Dump
 from so2docs.errors import Location, StrictError, flag
 from so2docs.parse import rows
 from so2docs.parse.posts import RecordBuffer
-from so2docs.parse.rows import Row
+from so2docs.parse.rows import TextRow
 
 
 def _advice() -> str:
@@ -21,7 +21,7 @@ def _advice() -> str:
 
 
 def in_slice(
-    dump: Dump, data: bytes, location: Location, parsed: list[Row], records: RecordBuffer
+    dump: Dump, data: bytes, location: Location, parsed: list[TextRow], records: RecordBuffer
 ) -> StrictError:
     """Make the error for the first row of a slice that is repaired or has no usable key.
 

@@ -89,8 +89,8 @@ class Step:
     choose_sink: Callable[[Table], Any]
     prepare: Callable[[Spill, Options, Collection[ChunkTally], str, Workers], Any]
     apply: Callable[
-        [BucketTask, Iterable[merge.Block], RowCounts, list[bytes]],
-        AbstractContextManager[Iterable[merge.Block]],
+        [BucketTask, Iterable[merge.BlockData], RowCounts, list[bytes]],
+        AbstractContextManager[Iterable[merge.BlockData]],
     ]
 
 

@@ -11,6 +11,7 @@ from so2docs.errors import OutputError
 from so2docs.options.table import QuestionFilters
 from so2docs.parse.filters import question_conditions
 from so2docs.registry import Registry, check_function
+from so2docs.schema import Row
 
 if TYPE_CHECKING:
     import pandas
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from so2docs.types import Question
 
 FrameName = Literal["questions", "answers", "comments", "links", "votes", "history", "users"]
-Row = dict[str, Any]
 
 _BATCH = 4096
 """Number of documents in a batch, if the source yields single documents."""

@@ -17,7 +17,7 @@ from so2docs.dump.dump import SLICE_BYTES, Chunk, Dump, closes_within, slices
 from so2docs.errors import Location, MalformedDumpError, flag
 from so2docs.parse import core, rows
 from so2docs.parse.core import Added
-from so2docs.parse.rows import Malformed, Row
+from so2docs.parse.rows import Malformed, TextRow
 
 
 class Visitor(AbstractContextManager["Visitor"]):
@@ -46,7 +46,7 @@ class Visitor(AbstractContextManager["Visitor"]):
         """Process a slice with the compiled core; if impossible, change nothing and return None."""
         return None
 
-    def add(self, rows: list[Row]) -> None:
+    def add(self, rows: list[TextRow]) -> None:
         """Process one or more parsed rows, which may be changed in place."""
         raise NotImplementedError
 
@@ -54,7 +54,7 @@ class Visitor(AbstractContextManager["Visitor"]):
         """Process a row that is not XML; return False to make the caller raise an error."""
         return False
 
-    def end_slice(self, dump: Dump, start: Location, data: bytes, parsed: list[Row]) -> None:
+    def end_slice(self, dump: Dump, start: Location, data: bytes, parsed: list[TextRow]) -> None:
         """Called after each slice.
 
         Args:
@@ -100,7 +100,7 @@ def read_chunk(task: ChunkTask) -> ChunkResult:
         for offset, data in slices(dump, start, end, visitor.slice_bytes):
             location = Location(offset, tally.lines, tally.last_id)
             added = visitor.add_compiled(data)
-            parsed: list[Row] = []
+            parsed: list[TextRow] = []
             if added is not None:
                 tally.count_rows(*added)
             else:
@@ -110,9 +110,9 @@ def read_chunk(task: ChunkTask) -> ChunkResult:
     return ChunkResult(task.chunk, tally, visitor.result())
 
 
-def _parse_slice(dump: Dump, visitor: Visitor, offset: int, data: bytes) -> list[Row]:
+def _parse_slice(dump: Dump, visitor: Visitor, offset: int, data: bytes) -> list[TextRow]:
     """Parse a slice with the reference, pass its rows to the visitor, and return them."""
-    tally, parsed = visitor.tally, list[Row]()
+    tally, parsed = visitor.tally, list[TextRow]()
     for position, selected in visitor.select(data):
         for part in rows.parse(selected):
             if isinstance(part, Malformed):

@@ -206,7 +206,7 @@ def test_the_same_command_again_is_no_error(folder: Path) -> None:
 
 def test_imports_of_a_worker() -> None:
     script = (
-        "import sys, so2docs.pipeline.chunk, so2docs.pipeline.bucket\n"
+        "import sys, so2docs.pipeline.filing, so2docs.pipeline.bucket\n"
         "heavy = ['sqlite3', 'subprocess', 'tqdm', 'difflib']\n"
         "heavy += ['so2docs.extensions.markdown.conversion']\n"
         "print([name for name in heavy if name in sys.modules])"

@@ -428,7 +428,7 @@ def test_kept_spill_is_used_again_only_for_the_same_rows(tmp_path: Path) -> None
 def test_needs_rows(options: dict[str, Any], expected: bool) -> None:
     from so2docs.options.output_form import output_form
     from so2docs.options.request import build_options
-    from so2docs.pipeline.chunk import needs_rows
+    from so2docs.pipeline.filing import needs_rows
 
     built = build_options(options, output_form("q.jsonl", options), core="python")
     assert needs_rows(built) is expected

@@ -159,7 +159,7 @@ def test_a_kept_spill_is_reused_only_if_sufficient(tmp_path: Path) -> None:
 def test_the_fast_path_is_used_if_all_fields_stay(tmp_path: Path) -> None:
     from so2docs.options.request import build_filters
     from so2docs.options.table import Options
-    from so2docs.pipeline.chunk import needs_rows
+    from so2docs.pipeline.filing import needs_rows
 
     nested_only = build_filters({"drop_fields": "Comments.UserId,Answers.Votes"})
     assert not needs_rows(Options(filters=nested_only, nest=ALL))

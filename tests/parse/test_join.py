@@ -177,7 +177,7 @@ def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: in
     users: Any = SomeUsers() if tables else None
     segments: list[list[tuple[Any, ...]]] = []
     tallies = []
-    for run in (None, bucket.Run(b"}\n", size)):
+    for run in (None, bucket.RunForm(b"}\n", size)):
         nest = Nest(tables, users) if tables else None
         nesting = merge.DocumentBuilder(
             bucket.JoinedRecords(blocks, WHOLE, users=users, run=run), nest=nest
@@ -229,7 +229,7 @@ def test_joins_documents_in_runs() -> None:
     posts = [(n, n, 0, QUESTION, b'{"Id":%d}' % n) for n in range(1, 9)]
     stray = (4, 20, 0, REJECTED_ANSWER, b"")
     nesting = merge.DocumentBuilder(
-        bucket.JoinedRecords([as_block([*posts, stray])], WHOLE, run=bucket.Run(b"}\n", 35))
+        bucket.JoinedRecords([as_block([*posts, stray])], WHOLE, run=bucket.RunForm(b"}\n", 35))
     )
     runs = [(result.question_id, result.run) for result in nesting]
     assert runs == [(1, 3), (4, 0), (5, 1), (6, 3)]

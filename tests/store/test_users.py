@@ -8,7 +8,7 @@ import pytest
 from so2docs.errors import SpillError
 from so2docs.options.table import Options
 from so2docs.parse import core
-from so2docs.pipeline.chunk import open_sink
+from so2docs.pipeline.filing import open_sink
 from so2docs.schema import TABLES
 from so2docs.store import users
 from so2docs.store.blocks import BlockWriter

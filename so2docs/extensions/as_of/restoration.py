@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
 
 import orjson
 
@@ -20,6 +19,7 @@ from so2docs.domain import license_at, site_host
 from so2docs.extensions.as_of.existence import Existence
 from so2docs.extensions.as_of.rendering import Renderer
 from so2docs.extensions.markdown.formulas import formula_sign
+from so2docs.merge import BlockData
 from so2docs.options.table import Options
 from so2docs.parse import bodies
 from so2docs.parse.keys import (
@@ -47,11 +47,8 @@ from so2docs.schema import (
     TAGS,
     TITLES,
     VOTE,
+    Row,
 )
-
-Row = dict[str, Any]
-Block = tuple[bytes, bytes]
-"""Keys and JSON objects of records."""
 
 GetTitle = Callable[[int], bytes | None]
 
@@ -175,7 +172,7 @@ class Restoration:
             options.body if self._keeps_markdown else "html", options.core, options.host
         )
 
-    def restore(self, blocks: Iterable[Block], ids: range) -> Iterable[Block]:
+    def restore(self, blocks: Iterable[BlockData], ids: range) -> Iterable[BlockData]:
         """Yield a block with the posts as they were, and with the rows to nest.
 
         Args:
@@ -198,7 +195,7 @@ class Restoration:
                 jsons.append(json)
         yield bytes(keys), b"".join(jsons)
 
-    def _gather(self, blocks: Iterable[Block], ids: range) -> dict[int, _Group]:
+    def _gather(self, blocks: Iterable[BlockData], ids: range) -> dict[int, _Group]:
         """Group the records by question; note the rows from which posts are restored."""
         groups: defaultdict[int, _Group] = defaultdict(_Group)
         left_out: defaultdict[int, int] = defaultdict(int)
@@ -428,7 +425,7 @@ def _list_edits(revisions: list[Row]) -> list[Row]:
     return edits
 
 
-def find_titles(blocks: Iterable[Block], question_ids: Collection[int]) -> dict[int, str]:
+def find_titles(blocks: Iterable[BlockData], question_ids: Collection[int]) -> dict[int, str]:
     """Find the titles that questions had on a date.
 
     Args:

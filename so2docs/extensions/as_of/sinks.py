@@ -34,9 +34,9 @@ from so2docs.parse.keys import (
 )
 from so2docs.parse.posts import RecordBuffer, number
 from so2docs.parse.row_filter import RowFilter
-from so2docs.parse.table_rows import FindQuestions, Row
-from so2docs.pipeline.chunk import BadgeSink, NestedSink, PostSink, RowSink, Unknown, UserSink
-from so2docs.schema import LATER, POSTS, RESTORING, REVEALING, REVISION, TABLES, Table
+from so2docs.parse.table_rows import FindQuestions
+from so2docs.pipeline.filing import BadgeSink, NestedSink, PostSink, RowSink, Unknown, UserSink
+from so2docs.schema import LATER, POSTS, RESTORING, REVEALING, REVISION, TABLES, Row, Table
 from so2docs.store.blocks import BlockWriter
 from so2docs.store.id_map import IdMap
 

@@ -110,8 +110,8 @@ def _find_titles_of(
 
 @contextmanager
 def restore(
-    task: BucketTask, blocks: Iterable[merge.Block], counts: RowCounts, strays: list[bytes]
-) -> Iterator[Iterable[merge.Block]]:
+    task: BucketTask, blocks: Iterable[merge.BlockData], counts: RowCounts, strays: list[bytes]
+) -> Iterator[Iterable[merge.BlockData]]:
     """Yield the records of a task with its posts as they were on the date."""
     prepared: Prepared = task.prepared["as_of"]
     titles = prepared.titles

@@ -25,10 +25,10 @@ from so2docs.schema import (
     TABLES,
     TAGS,
     TITLES,
+    Row,
     Table,
 )
 
-Row = dict[str, Any]
 FindUser = Callable[[Any], bytes | None]
 """Function that returns the JSON of the user with an id; None for an unknown user."""
 

@@ -9,7 +9,7 @@ from itertools import chain
 from so2docs.counts import LEAST, MOST, Counts, added_by
 from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.parse.posts import milliseconds
-from so2docs.parse.rows import Malformed, Row
+from so2docs.parse.rows import Malformed, TextRow
 from so2docs.scan.chunk import Visitor
 
 _DATES = ("CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "Date")
@@ -61,7 +61,7 @@ class RowFacts(Counts):
             self.descents += 1
             self.first_descent = row_id if self.first_descent is None else self.first_descent
 
-    def add_rows(self, rows: list[Row]) -> None:
+    def add_rows(self, rows: list[TextRow]) -> None:
         """Count rows, and collect their ids, dates and columns."""
         self.rows += len(rows)
         self.columns.update(chain.from_iterable(rows))
@@ -88,7 +88,7 @@ class FactsVisitor(Visitor):
         super().__init__()
         self._facts = RowFacts()
 
-    def add(self, rows: list[Row]) -> None:
+    def add(self, rows: list[TextRow]) -> None:
         """Add the facts about rows of the chunk."""
         self._facts.add_rows(rows)
 

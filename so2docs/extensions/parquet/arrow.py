@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from so2docs.extensions.parquet.columns import Row
-from so2docs.extensions.parquet.row_group import Column, Group, Kind, Node, Repeated
-from so2docs.schema import BOOLEAN, DATE, INTEGER, INTEGERS, TEXT, TEXTS, Type
+from so2docs.extensions.parquet.row_group import Column, Group, Node, Repeated, ValueKind
+from so2docs.schema import BOOLEAN, DATE, INTEGER, INTEGERS, TEXT, TEXTS, Row, Type
 
-TYPES: dict[Kind, Any] = {
+TYPES: dict[ValueKind, Any] = {
     INTEGER: pa.int64(),
     TEXT: pa.string(),
     DATE: pa.timestamp("ms", tz="UTC"),

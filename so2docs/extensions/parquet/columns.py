@@ -25,12 +25,10 @@ from so2docs.schema import (
     TEXTS,
     Attributes,
     Part,
+    Row,
     Type,
     select_parts,
 )
-
-Row = dict[str, Any]
-"""A document, or an object in it."""
 
 _NONE: set[str] = set()
 

@@ -20,16 +20,16 @@ from isal.isal_zlib import crc32
 from so2docs.dump.kinds import PARQUET
 from so2docs.errors import OptionError, RecipeError, flag
 from so2docs.extensions.parquet import footer
-from so2docs.extensions.parquet.columns import Row, question_columns
+from so2docs.extensions.parquet.columns import question_columns
 from so2docs.extensions.parquet.row_group import (
     NUMBER,
     Column,
     Convert,
     Group,
-    Kind,
     Node,
     Repeated,
     RowGroup,
+    ValueKind,
     check,
     check_lists,
     count_columns,
@@ -43,7 +43,7 @@ from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats.base import Format, OpenSegment
 from so2docs.output.provenance import KEY
 from so2docs.output.segments import Journal, Segment
-from so2docs.schema import BOOLEAN, INTEGER, TEXT
+from so2docs.schema import BOOLEAN, INTEGER, TEXT, Row
 
 ROW_GROUP_BYTES = 4 * 1024 * 1024
 """Usual size of a row group in bytes of JSON; row groups are larger in large outputs."""
@@ -202,7 +202,7 @@ def _record_group(name: str, schema: Mapping[str, Any], *, is_required: bool) ->
     return Group(name, children, partial(_split_records, children), is_required, is_open=True)
 
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, ValueKind] = {
     "string": TEXT,
     "integer": INTEGER,
     "number": NUMBER,

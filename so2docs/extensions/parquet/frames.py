@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from so2docs.errors import require_packages
 from so2docs.reader.framed import Framed, FrameName, expect_documents
@@ -24,6 +24,7 @@ from so2docs.schema import (
     TEXT,
     Attributes,
     Part,
+    Row,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from so2docs.extensions.parquet.row_group import Group
 
-Row = dict[str, Any]
 
 _PARTS = {part.key: part for part in POST_PARTS}
 _OF_POSTS: Attributes = {

@@ -52,12 +52,12 @@ from so2docs.zstd import frame_compressor
 if TYPE_CHECKING:
     from so2docs.parse._core import ShredPlan
 
-Kind = Type | Literal["number"]
+ValueKind = Type | Literal["number"]
 """Type of the single values of a column; dates are milliseconds since 1970."""
 
-NUMBER: Kind = "number"
+NUMBER: ValueKind = "number"
 
-ELEMENTS: dict[Type, Kind] = {TEXTS: TEXT, INTEGERS: INTEGER}
+ELEMENTS: dict[Type, ValueKind] = {TEXTS: TEXT, INTEGERS: INTEGER}
 """Types of the elements of lists."""
 
 Convert = Callable[[Type, list[Any]], Any]
@@ -70,7 +70,7 @@ class Column:
     """A column of single values; `is_other` if they are the JSON of members without a column."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     is_required: bool = False
     is_other: bool = False
 
@@ -117,7 +117,7 @@ _PYTHON_TYPES: dict[str, set[type]] = {
 _MOST = (1 << 63) - 1
 
 
-def check(kind: Kind, values: Iterable[Any]) -> None:
+def check(kind: ValueKind, values: Iterable[Any]) -> None:
     """Raise `TypeError` unless all values except null have the type of a column."""
     values = list(values)
     if not {*map(type, values)} <= {*_PYTHON_TYPES[kind], NoneType}:
@@ -237,7 +237,7 @@ def _encode_levels(levels: bytes, highest: int) -> bytes:
     return LENGTH.pack(len(run)) + run
 
 
-def _encode_plain(kind: Kind, values: list[Any]) -> bytes:
+def _encode_plain(kind: ValueKind, values: list[Any]) -> bytes:
     """Encode values in the encoding `PLAIN`, but booleans as one byte each."""
     if kind == TEXT:
         texts = [*map(str.encode, values)]
@@ -598,7 +598,7 @@ def _meaning(converted: int, logical: int, details: Field) -> dict[int, Field]:
     }
 
 
-def _logical_type(kind: Kind) -> dict[int, Field]:
+def _logical_type(kind: ValueKind) -> dict[int, Field]:
     if kind == TEXT:
         return _meaning(_UTF8, ids.LogicalType.STRING, _NOTHING)
     if kind == DATE:

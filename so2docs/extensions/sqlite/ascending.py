@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import IO
 
-from so2docs.extensions.sqlite.rows import Row, pack, unpack
+from so2docs.extensions.sqlite.rows import Values, pack, unpack
 from so2docs.output.part_files import explain_errors
 
 _MOST_CHARACTERS = 12 * 1024 * 1024
@@ -40,7 +40,7 @@ class AscendingRows:
             path: Path of the temporary file, which is made when it is needed.
         """
         self._path = path
-        self._rows: list[Row] = []
+        self._rows: list[Values] = []
         self._characters = self.added = 0
         self._file: IO[bytes] | None = None
         self._runs: list[tuple[int, int, int]] = []
@@ -51,7 +51,7 @@ class AscendingRows:
         if self._file is not None:
             self._file.close()
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[Values]) -> None:
         """Add rows, which start with their ids, in any order."""
         self.added += self._put(rows)
         if self._characters > _MOST_CHARACTERS:
@@ -59,7 +59,7 @@ class AscendingRows:
             half = len(self._rows) // 2
             self._write(self._take(half, len(self._rows)))
 
-    def up_to(self, limit: float) -> Iterator[list[Row]]:
+    def up_to(self, limit: float) -> Iterator[list[Values]]:
         """Remove the rows whose ids are less than `limit`, and yield them in ascending order."""
         self.added = 0
         while True:
@@ -74,7 +74,7 @@ class AscendingRows:
             if not self._has_block(limit):
                 return
 
-    def _put(self, rows: Iterable[Row]) -> int:
+    def _put(self, rows: Iterable[Values]) -> int:
         """Keep rows in memory, and return the number of their characters."""
         rows = list(rows)
         characters = sum(len(value) for row in rows for value in row if type(value) is str)
@@ -83,7 +83,7 @@ class AscendingRows:
         self._characters += characters
         return characters
 
-    def _take(self, start: int, end: int) -> list[Row]:
+    def _take(self, start: int, end: int) -> list[Values]:
         rows, before = self._rows[start:end], len(self._rows)
         del self._rows[start:end]
         # This is an estimate: counting again takes longer than sorting.
@@ -93,7 +93,7 @@ class AscendingRows:
     def _has_block(self, limit: float) -> bool:
         return bool(self._runs) and self._runs[0][0] < limit
 
-    def _write(self, rows: list[Row]) -> None:
+    def _write(self, rows: list[Values]) -> None:
         """Write sorted rows as a run."""
         blocks = [rows[at : at + _BLOCK_ROWS] for at in range(0, len(rows), _BLOCK_ROWS)]
         packed, following = [], (0, 0)

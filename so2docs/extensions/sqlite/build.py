@@ -46,8 +46,8 @@ from so2docs.extensions.sqlite.layout import (
 from so2docs.extensions.sqlite.rows import (
     Batch,
     Made,
-    Row,
     Tally,
+    Values,
     make_packed_rows,
     make_rows,
     unpack,
@@ -473,7 +473,7 @@ class _Building:
 
     def load_all(
         self, sources: Iterable[tuple[DocumentSource, Iterable[Any], str | None]], jobs: int | None
-    ) -> Iterator[list[Row]]:
+    ) -> Iterator[list[Values]]:
         """Insert the rows of all sources; yield lists of texts to index."""
         for source, documents, site in sources:
             self._sources.append((yield from self._load(source, documents, site, jobs)))
@@ -484,7 +484,7 @@ class _Building:
         documents: Iterable[Any],
         site: str | None,
         jobs: int | None,
-    ) -> Generator[list[Row], None, dict[str, Any]]:
+    ) -> Generator[list[Values], None, dict[str, Any]]:
         """Insert the rows of a source; yield the texts to index, and return its description."""
         total = Tally()
         batches = self._batches(source, documents)
@@ -530,13 +530,13 @@ class _Building:
         if some:
             yield make(some, first=first)
 
-    def _add(self, made: Made, label: str) -> Iterator[list[Row]]:
+    def _add(self, made: Made, label: str) -> Iterator[list[Values]]:
         """Insert the rows of a batch of documents, except those with ids of later questions.
 
         Yields:
             The texts inserted, each with its row number, for the full-text index.
         """
-        rows: dict[str, list[Row]] = unpack(made.rows)
+        rows: dict[str, list[Values]] = unpack(made.rows)
         first_row = self._next_row
         if self.site_field is not None:
             self._next_row += made.tally.numbered
@@ -562,7 +562,7 @@ class _Building:
         elif not self._waiting and "texts" in rows:
             yield [(row[0], *row[-len(TEXTS) :]) for row in rows["texts"]]
 
-    def _insert_waiting(self, limit: float, label: str) -> Iterator[list[Row]]:
+    def _insert_waiting(self, limit: float, label: str) -> Iterator[list[Values]]:
         """Insert the waiting rows with ids below a limit; yield the texts among them."""
         for table, waiting in self._waiting.items():
             for rows in waiting.up_to(limit):
@@ -570,7 +570,7 @@ class _Building:
                 if table == "texts":
                     yield rows
 
-    def _insert(self, table: str, rows: list[Row], label: str) -> None:
+    def _insert(self, table: str, rows: list[Values], label: str) -> None:
         """Insert rows, which come from the source with this label.
 
         Raises:

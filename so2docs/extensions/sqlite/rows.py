@@ -27,7 +27,7 @@ from so2docs.schema import (
 )
 from so2docs.zstd import decompress, frame_compressor
 
-Row = tuple[Any, ...]
+Values = tuple[Any, ...]
 Document = dict[str, Any]
 _KINDS: dict[type, str] = {list: "an array", dict: "an object"}
 
@@ -184,12 +184,12 @@ class TableRows:
         """
         self.tally = Tally()
         self._site_field, self._site, self._search = site_field, site, search
-        self._rows: dict[str, list[Row]] = {}
-        self._users: dict[Row, Row] = {}
+        self._rows: dict[str, list[Values]] = {}
+        self._users: dict[Values, Values] = {}
         self._page: list[bytes] = []
         self._page_bytes = self._page_number = 0
 
-    def take(self) -> dict[str, list[Row]]:
+    def take(self) -> dict[str, list[Values]]:
         """Return the rows, by table."""
         self._end_page()
         if self._users:
@@ -204,7 +204,7 @@ class TableRows:
         """
         question = _object(document, "a line")
         question_id = _require_id(question, "")
-        site: Row = ()
+        site: Values = ()
         if self._site_field is not None:
             name = question.pop(self._site_field, self._site)
             if not isinstance(name, str):
@@ -266,11 +266,11 @@ class TableRows:
         name: str,
         post: Document,
         path: str,
-        site: Row,
+        site: Values,
         question_id: int,
         *,
         number: int,
-    ) -> Row:
+    ) -> Values:
         """Make the rows of a post.
 
         `number` is the number of answers to a question, or the index of an answer.
@@ -293,7 +293,7 @@ class TableRows:
         if not isinstance(tags, list | None):
             raise DocumentError("Tags: is not an array of strings")
         values, other = _COLUMNS[name].values(post, path)
-        row: Row = ()
+        row: Values = ()
         if site:
             self.tally.numbered += 1
             row = (self.tally.numbered,)
@@ -312,7 +312,7 @@ class TableRows:
         return row
 
     def _counts(
-        self, post: Document, table: Table, path: str, holder: Row, question_id: int
+        self, post: Document, table: Table, path: str, holder: Values, question_id: int
     ) -> None:
         counts = self._part(post, table.key, dict, path)
         if counts is None:
@@ -324,7 +324,7 @@ class TableRows:
         self._rows.setdefault(table.key.lower(), []).extend(rows)
 
     def _nested(
-        self, records: list[Document], path: str, table: Table, site: Row, post_id: int
+        self, records: list[Document], path: str, table: Table, site: Values, post_id: int
     ) -> Iterator[tuple[list[Any], str | None]]:
         columns, users = _COLUMNS[table.key.lower()], tuple(table.users.values())
         for record in records:
@@ -334,7 +334,7 @@ class TableRows:
             self._belong(record, f"{path}.", "PostId", post_id)
             yield columns.values(record, f"{path}.")
 
-    def _take_users(self, record: Document, keys: Iterable[str], path: str, site: Row) -> None:
+    def _take_users(self, record: Document, keys: Iterable[str], path: str, site: Values) -> None:
         """Move the user objects of a record to the users table.
 
         A user whose id the record does not reference stays in the record.
@@ -401,7 +401,7 @@ class Made(NamedTuple):
         tally: Counts of the documents.
     """
 
-    rows: dict[str, list[Row]] | bytes
+    rows: dict[str, list[Values]] | bytes
     tally: Tally
 
 

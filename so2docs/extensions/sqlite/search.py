@@ -18,7 +18,7 @@ from functools import partial
 from sqlite3 import Connection
 
 from so2docs.extensions.sqlite.layout import SEARCH, TEXTS, listed
-from so2docs.extensions.sqlite.rows import Row, pack, unpack
+from so2docs.extensions.sqlite.rows import Values, pack, unpack
 from so2docs.output.sqlite_file import connect
 from so2docs.processes.pool import Workers
 
@@ -33,7 +33,7 @@ _connections: dict[str, Connection] = {}
 
 
 def index_texts(
-    batches: Iterable[list[Row]],
+    batches: Iterable[list[Values]],
     path: str,
     sql: str,
     *,
@@ -50,13 +50,13 @@ def index_texts(
         meanwhile: Function called after the last batch, while the worker merges the segments.
     """
     batches = iter(batches)
-    start, count = list[list[Row]](), 0
+    start, count = list[list[Values]](), 0
     while count < _WORTH_A_PROCESS and (rows := next(batches, None)) is not None:
         start.append(rows)
         count += len(rows)
     is_apart = is_apart and count >= _WORTH_A_PROCESS
 
-    def tasks() -> Iterator[list[Row] | bytes | None]:
+    def tasks() -> Iterator[list[Values] | bytes | None]:
         for rows in itertools.chain(start, batches):
             yield pack(rows) if is_apart else rows
         yield None
@@ -70,7 +70,7 @@ def index_texts(
             connection.close()
 
 
-def _index(path: str, sql: str, texts: list[Row] | bytes | None) -> None:
+def _index(path: str, sql: str, texts: list[Values] | bytes | None) -> None:
     """Add texts to the index; if `texts` is None, complete the index."""
     connection = _connections.get(path)
     if connection is None:

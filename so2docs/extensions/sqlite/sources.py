@@ -20,7 +20,7 @@ from so2docs.output.paths import OutputPaths
 from so2docs.output.product import read_provenance
 from so2docs.output.provenance import File, Provenance, identify_tables
 from so2docs.parse.posts import number
-from so2docs.parse.rows import Malformed, Row
+from so2docs.parse.rows import Malformed, TextRow
 from so2docs.progress import Shown, bar
 from so2docs.reader.reading import is_output, not_read_back, read_lines, read_start
 from so2docs.scan.chunk import Visitor
@@ -150,7 +150,7 @@ class _ProfileVisitor(Visitor):
     Rows that are not well-formed XML are skipped, as in a conversion.
     """
 
-    def add(self, rows: list[Row]) -> None:
+    def add(self, rows: list[TextRow]) -> None:
         for row in rows:
             profile = tuple(row.get(name) for name in PROFILE)
             if any(profile):

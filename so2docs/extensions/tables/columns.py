@@ -27,7 +27,7 @@ from so2docs.parse.rows import Malformed
 from so2docs.scan.chunk import Visitor
 from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Attributes, Table
 
-Row = dict[str, str]
+TextRow = dict[str, str]
 
 SLICE_BYTES = 1024 * 1024
 """Size of a slice. It is larger than for documents, because making the objects of 23 columns takes
@@ -59,7 +59,7 @@ def _without_column(text: str) -> None:
     """Read the value of an attribute that has no column."""
 
 
-def why_stray(row: Row, key: str, row_name: str) -> str | None:
+def why_stray(row: TextRow, key: str, row_name: str) -> str | None:
     """Return why a row is a stray, if its key is missing or not an integer; None for other rows.
 
     Args:
@@ -278,7 +278,7 @@ class BatchVisitor(Visitor):
         self._batches.append(batch)
         return batch.num_rows, last_id
 
-    def add(self, rows: list[Row]) -> None:
+    def add(self, rows: list[TextRow]) -> None:
         """Add rows, except for dropped rows and those without a usable `Id`."""
         usable = []
         for row in self._opt_outs.filter(rows, self.tally):

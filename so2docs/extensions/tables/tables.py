@@ -19,11 +19,11 @@ from so2docs.counts import ChunkTally
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source
 from so2docs.errors import OptionError, flag, require_packages, resumable
-from so2docs.extensions.tables.chunk import open_columns
 from so2docs.extensions.tables.columns import RowSelection, TableColumns
 from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.script import write_script
 from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, definitions
+from so2docs.extensions.tables.visitors import open_columns
 from so2docs.extensions.tables.writing import EXTENSIONS, TableWriter, writer_for
 from so2docs.options.choices import (
     DATABASE_ENDINGS,
@@ -79,7 +79,7 @@ class _TableFiles(Product[list[FlatTable]]):
         super().__init__(path, provenance, [file.file for file in files])
         self.files = files
         self.results: list[FlatTable] | None = None
-        self.run: Run | None = None
+        self.run: TableRun | None = None
 
     def load(self, records: list[Provenance]) -> list[FlatTable]:
         """Return the recorded counts of each table from an earlier run."""
@@ -203,7 +203,7 @@ def open_run(
     *,
     folder: str | None,
     progress: Shown,
-) -> Iterator[Run]:
+) -> Iterator[TableRun]:
     """Start workers to read tables, and find the rows to keep.
 
     Args:
@@ -234,7 +234,7 @@ def open_run(
             scanner = Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, restored)
             present = [file.table.name for file in read_first]
             selections = select_rows(scanner, present, written)
-        yield Run(options, selections, reader, work, restored)
+        yield TableRun(options, selections, reader, work, restored)
 
 
 def _check_is_folder(path: str) -> None:
@@ -294,7 +294,7 @@ def _targets(
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TableRun:
     """Reads tables and writes their files.
 
     Attributes:

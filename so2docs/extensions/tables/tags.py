@@ -33,7 +33,7 @@ from so2docs.output.product import Product
 from so2docs.output.provenance import Provenance, identify_tables, make_record
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import number
-from so2docs.parse.rows import Row
+from so2docs.parse.rows import TextRow
 from so2docs.report import Printed
 from so2docs.scan.chunk import Visitor
 from so2docs.scan.table import OpenVisitor, visit_tables
@@ -293,7 +293,7 @@ class _PostsVisitor(Visitor):
     def select(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         return _candidates(data)
 
-    def add(self, rows: list[Row]) -> None:
+    def add(self, rows: list[TextRow]) -> None:
         for row in rows:
             is_dropped = self._opt_outs.drops(row, self.tally)
             post = _typed(row, POSTS)
@@ -305,7 +305,7 @@ class _PostsVisitor(Visitor):
 class _TagsVisitor(Visitor):
     """Collects the JSON of each tag, and counts strays."""
 
-    def add(self, rows: list[Row]) -> None:
+    def add(self, rows: list[TextRow]) -> None:
         strays = self.tally.strays
         for row in rows:
             tag = _typed(row, _TAGS)

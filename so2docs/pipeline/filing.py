@@ -29,7 +29,7 @@ from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import RecordBuffer
 from so2docs.parse.row_filter import RowFilter, make_projection, projection_of_table
 from so2docs.parse.rows import Malformed, parse
-from so2docs.parse.table_rows import MOST_USERS, Row
+from so2docs.parse.table_rows import MOST_USERS
 from so2docs.pipeline import strict
 from so2docs.pipeline.tasks import STEPS
 from so2docs.scan.chunk import Visitor
@@ -40,6 +40,7 @@ from so2docs.schema import (
     TYPE_NAMES,
     USER_ATTRIBUTES,
     VOTE,
+    Row,
     Table,
 )
 from so2docs.store.blocks import REJECTED, Block, BlockReader, BlockWriter, check_blocks_match
