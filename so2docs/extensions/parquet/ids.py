@@ -110,12 +110,19 @@ class PageHeader:
     """The header of a page."""
 
     TYPE, UNCOMPRESSED_PAGE_SIZE, COMPRESSED_PAGE_SIZE, DATA_PAGE_HEADER = 1, 2, 3, 5
+    DICTIONARY_PAGE_HEADER = 7
 
 
 class DataPageHeader:
     """The part of the header that only pages of data have."""
 
     NUM_VALUES, ENCODING, DEFINITION_LEVEL_ENCODING, REPETITION_LEVEL_ENCODING = range(1, 5)
+
+
+class DictionaryPageHeader:
+    """The part of the header that only the page of a dictionary has."""
+
+    NUM_VALUES, ENCODING = 1, 2
 
 
 class OffsetIndex:

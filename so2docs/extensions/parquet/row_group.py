@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import struct
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -215,7 +216,8 @@ class Levels:
         return Levels(bytes(definitions), bytes(repetitions), self.defined + 1, self.repeated + 1)
 
 
-_DATA_PAGE, _PLAIN, _RLE = 0, 0, 3
+_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
+_PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
 _DIGITS = b"0123456789abcdefghijklmnopqrstuv".ljust(256)
 
 
@@ -274,8 +276,9 @@ class _Page:
 class _ColumnChunk:
     """The pages of a column in a row group.
 
-    All are encoded plain: dictionaries save 0.2 to 0.8 % after zstd, and fastparquet reads nulls
-    from a column that has a dictionary in some row groups only.
+    All are encoded plain, except lists of texts, such as tags: dictionaries save 0.2 to 0.8 % after
+    zstd, and fastparquet reads nulls from a column that has a dictionary in some row groups only.
+    From a list of texts without a dictionary, it reads only nulls.
     """
 
     def __init__(self, column: Column, path: tuple[str, ...], defined: int, repeated: int) -> None:
@@ -285,6 +288,9 @@ class _ColumnChunk:
         self._pages: list[_Page] = []
         self._count = 0
         self._is_ordered = column.kind in (INTEGER, DATE) and not repeated
+        is_list_of_texts = column.kind == TEXT and repeated == 1 and path[-2] == "list"
+        self._dictionary: dict[bytes, int] | None = {} if is_list_of_texts else None
+        self._dictionary_size = 0
         # State of the next page.
         self._definitions, self._repetitions, self._values = bytearray(), bytearray(), bytearray()
         self._first_row = 0
@@ -310,11 +316,14 @@ class _ColumnChunk:
             buffer.clear()
         levels = _encode_levels(repetitions, self._repeated)
         levels += _encode_levels(definitions, self._defined)
+        encoding = _PLAIN
+        if self._dictionary is not None:
+            encoding, values = _RLE_DICTIONARY, _encode_places(values, self._dictionary)
         raw = levels + (_pack_bits(values, 1) if self.kind == BOOLEAN and values else values)
         data = compress(raw)
         details = {
             ids.DataPageHeader.NUM_VALUES: i32(count),
-            ids.DataPageHeader.ENCODING: i32(_PLAIN),
+            ids.DataPageHeader.ENCODING: i32(encoding),
             ids.DataPageHeader.DEFINITION_LEVEL_ENCODING: i32(_RLE),
             ids.DataPageHeader.REPETITION_LEVEL_ENCODING: i32(_RLE),
         }
@@ -339,6 +348,8 @@ class _ColumnChunk:
         """Append the pages to a file; return descriptions of the column chunk and of its pages."""
         self._end_page(compress)
         start, pages = len(out), self._pages
+        self._write_dictionary(out, compress)
+        data_start = len(out)
         places: list[Struct] = []
         for page in pages:
             place = {
@@ -350,15 +361,17 @@ class _ColumnChunk:
             out += page.data
         metadata = {
             ids.ColumnMetaData.TYPE: i32(_TYPES[self.kind]),
-            ids.ColumnMetaData.ENCODINGS: listed(I32, [_PLAIN, _RLE]),
+            ids.ColumnMetaData.ENCODINGS: listed(I32, self._encodings()),
             ids.ColumnMetaData.PATH_IN_SCHEMA: listed(BINARY, map(str.encode, self.path)),
             ids.ColumnMetaData.CODEC: i32(_ZSTD),
             ids.ColumnMetaData.NUM_VALUES: i64(self._count),
             ids.ColumnMetaData.TOTAL_UNCOMPRESSED_SIZE: i64(self.raw_size),
             ids.ColumnMetaData.TOTAL_COMPRESSED_SIZE: i64(len(out) - start),
-            ids.ColumnMetaData.DATA_PAGE_OFFSET: i64(start),
+            ids.ColumnMetaData.DATA_PAGE_OFFSET: i64(data_start),
             **self._statistics(),
         }
+        if data_start > start:
+            metadata[ids.ColumnMetaData.DICTIONARY_PAGE_OFFSET] = i64(start)
         # The position of `places` is set later, because they are at the end of the file.
         chunk = {
             ids.ColumnChunk.FILE_OFFSET: i64(0),
@@ -371,7 +384,30 @@ class _ColumnChunk:
     @property
     def raw_size(self) -> int:
         """Size of all pages before compression, in bytes."""
-        return sum(page.raw_size for page in self._pages)
+        return self._dictionary_size + sum(page.raw_size for page in self._pages)
+
+    def _encodings(self) -> list[int]:
+        return [_PLAIN, _RLE] if self._dictionary is None else [_PLAIN, _RLE, _RLE_DICTIONARY]
+
+    def _write_dictionary(self, out: bytearray, compress: _Compress) -> None:
+        """Append the page with the values of the dictionary, if the column has one."""
+        if self._dictionary is None:
+            return
+        raw = b"".join(LENGTH.pack(len(text)) + text for text in self._dictionary)
+        data = compress(raw)
+        details = {
+            ids.DictionaryPageHeader.NUM_VALUES: i32(len(self._dictionary)),
+            ids.DictionaryPageHeader.ENCODING: i32(_PLAIN),
+        }
+        page_header = {
+            ids.PageHeader.TYPE: i32(_DICTIONARY_PAGE),
+            ids.PageHeader.UNCOMPRESSED_PAGE_SIZE: i32(len(raw)),
+            ids.PageHeader.COMPRESSED_PAGE_SIZE: i32(len(data)),
+            ids.PageHeader.DICTIONARY_PAGE_HEADER: nested(details),
+        }
+        header = bytes(write_struct(page_header))
+        self._dictionary_size = len(header) + len(raw)
+        out += header + data
 
     def _statistics(self) -> dict[int, Field]:
         """Return the bounds and number of nulls of an ordered column; empty for other columns."""
@@ -415,6 +451,23 @@ _BOUND = struct.Struct("<q")
 def _pack_bound(bound: tuple[int, ...]) -> bytes:
     """Pack a bound of a page; empty for a page of nulls."""
     return _BOUND.pack(*bound) if bound else b""
+
+
+def _encode_places(values: bytes, dictionary: dict[bytes, int]) -> bytes:
+    """Encode texts in the encoding `PLAIN` by their places in a dictionary, which grows.
+
+    The places are one packed run of 16 or 32 bits each.
+    """
+    places, at = array("I"), 0
+    while at < len(values):
+        end = at + LENGTH.size + LENGTH.unpack_from(values, at)[0]
+        text = values[at + LENGTH.size : end]
+        places.append(dictionary.setdefault(text, len(dictionary)))
+        at = end
+    places.extend([0] * (-len(places) % 8))
+    width = 16 if len(dictionary) <= 1 << 16 else 32
+    packed = struct.pack(f"<{len(places)}{'H' if width == 16 else 'I'}", *places)
+    return bytes([width]) + unsigned(len(places) // 8 << 1 | 1) + packed
 
 
 class RowGroup:

@@ -42,6 +42,7 @@ SCHEMA: dict[str, Any] = {
         "none": {"type": "string"},
         "one": OBJECT,
         "many": {"type": "array", "items": OBJECT},
+        "tags": {"type": "array", "items": {"type": "string"}},
         "deep": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
     },
     "required": ["id", "many"],
@@ -66,6 +67,7 @@ def random_record(number: int, rng: random.Random) -> dict[str, Any]:
         "none": None,
         "one": maybe(nested()),
         "many": [maybe(nested()) for _ in range(rng.randrange(5))],
+        "tags": maybe([maybe(rng.choice("abc") * 9) for _ in range(rng.randrange(5))]),
         "deep": maybe([[maybe(1 << 62) for _ in range(rng.randrange(3))] for _ in range(3)]),
     }
 
@@ -169,17 +171,29 @@ def test_other_texts_are_no_times(time: str) -> None:
 def test_each_column_has_one_encoding_in_all_row_groups(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     groups = [["x"] * 99, [*map(str, range(99))], ["y"], [None]]
-    written([[{"id": 1, "text": text, "many": []} for text in texts] for texts in groups], path)
+    rows = [
+        [{"id": 1, "text": text, "many": [], "tags": [text] * bool(text)} for text in texts]
+        for texts in groups
+    ]
+    written(rows, path)
+    table = pq.read_table(path, columns=["id", "text", "many", "tags"])
+    assert table.to_pylist() == [row for group in rows for row in group]
     metadata = pq.read_metadata(path)
     columns = [
         metadata.row_group(group).column(number)
         for group in range(metadata.num_row_groups)
         for number in range(metadata.num_columns)
     ]
+    lists = {column.path_in_schema for column in columns if column.has_dictionary_page}
     assert metadata.num_row_groups == len(groups)
-    assert {(column.encodings, column.has_dictionary_page) for column in columns} == {
-        (("PLAIN", "RLE"), False)
+    assert {
+        (column.path_in_schema in lists, column.encodings, column.has_dictionary_page)
+        for column in columns
+    } == {
+        (False, ("PLAIN", "RLE"), False),
+        (True, ("PLAIN", "RLE", "RLE_DICTIONARY"), True),
     }
+    assert lists == {f"{path}tags.list.element" for path in ("", "one.")}
 
 
 def test_columns_of_one_schema_are_planned_once() -> None:
