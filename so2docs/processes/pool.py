@@ -78,6 +78,8 @@ class _Worker:
     def _send(self, value: object) -> None:
         data = pickle.dumps(value)  # Pickle before writing, so that a failure sends nothing.
         tasks, _ = self._pipes
+        if tasks.closed:  # The worker died in an earlier task.
+            raise BrokenPipeError
         tasks.write(data)
         tasks.flush()
 
