@@ -34,7 +34,8 @@ def site_from_name(source: str | os.PathLike[str]) -> str:
     `beer.stackexchange.com.7z` and `beer.stackexchange.com/Posts.xml` give
     `beer.stackexchange.com`; `stackoverflow.com-Posts.7z` gives `stackoverflow.com`. A date or a
     release before or after the name of a published site, as in
-    `beer.stackexchange.com-2024-07.7z`, is removed.
+    `beer.stackexchange.com-2024-07.7z`, is removed. A link to a folder gives its own name, unless
+    only the folder has the name of a published site.
 
     Raises:
         OptionError: The dump is standard input.
@@ -46,7 +47,13 @@ def site_from_name(source: str | os.PathLike[str]) -> str:
         if name := stem(printable(os.path.basename(path))):
             return without_date(name)
         path = os.path.dirname(path)
-    return without_date(printable(os.path.basename(os.path.abspath(path)))) or "posts"
+    # A link may lead from the name of the site to another folder, or the other way round.
+    named, real = (
+        without_date(printable(os.path.basename(folder)))
+        for folder in (os.path.abspath(path), os.path.realpath(path))
+    )
+    is_link_to_site = _PUBLISHED.fullmatch(real) and not _PUBLISHED.fullmatch(named)
+    return (real if is_link_to_site else named) or "posts"
 
 
 def stem(name: str) -> str:

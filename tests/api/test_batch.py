@@ -66,6 +66,21 @@ def test_site_of(name: str, site: str) -> None:
     assert site_from_name(name) == site
 
 
+def test_a_link_or_its_folder_names_the_site(tmp_path: Path) -> None:
+    for folder in ("store", "beer.stackexchange.com"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "Posts.xml").touch()
+    (tmp_path / "iota.stackexchange.com").symlink_to("store")
+    (tmp_path / "newest").symlink_to("beer.stackexchange.com")
+    for name, site in (
+        ("iota.stackexchange.com", "iota.stackexchange.com"),
+        ("newest", "beer.stackexchange.com"),
+        ("store", "store"),
+    ):
+        assert site_from_name(tmp_path / name) == site
+        assert site_from_name(tmp_path / name / "Posts.xml") == site
+
+
 def test_converts_the_other_dumps_after_an_error_and_prints_totals(dumps: Path) -> None:
     sources = [dumps / "beer.stackexchange.com.xml.gz", dumps / "broken.gz", dumps / "coffee"]
     out = dumps / "out"
