@@ -189,7 +189,10 @@ def test_filters_find_matching_posts(sort: str, store: Store) -> None:
 
 
 def test_invalid_filters_are_reported() -> None:
-    for part in ("score:5?", "-answers:x", "views:..", "created:20", "user:Ada", "is:what"):
+    wrong_values = "score:5?", "-answers:x", "views:..", "created:20", "user:Ada", "is:what"
+    wrong_dates = "created:2020-13", "created:2020-01-32..", "created:..2020-00"
+    filters_of_the_sites = "intitle:tea", "hasaccepted:yes", "-duplicate:no", "url:example.com"
+    for part in (*wrong_values, *wrong_dates, *filters_of_the_sites):
         query = parse(f"word {part}")
         assert query.problems == [f"{part} was not understood"]
         assert query.plain == ["word"]
