@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from so2docs.errors import DumpError, Location, MalformedDumpError
+from so2docs.options.sites import COPY, NUMBER
 from so2docs.registry import Registry
 from so2docs.schema import DUMP, POSTS, Table
 
@@ -23,6 +24,7 @@ _TABLE = re.compile(
     re.IGNORECASE,
 )
 _ARCHIVE = re.compile(r".*\.7z", re.IGNORECASE)
+_SAVED_AS = re.compile(rf"{COPY}?((?:\.xml)?\.{_PACKED}|\.xml){NUMBER}?$", re.IGNORECASE)
 _MOST_NAMES = 12
 
 
@@ -36,6 +38,7 @@ def members_with(table: Table, names: Sequence[str]) -> list[str]:
     """
     return _match_names(table, names, "(?:.*[-_.])?") or _topmost(
         [name for name in names if _ARCHIVE.fullmatch(_base(name))]
+        or [name for name in names if _ARCHIVE.fullmatch(_without_mark(name))]
         if table.file == POSTS.file
         else [name for name in names if is_of_site(name)]
     )
@@ -51,10 +54,11 @@ def _match_names(table: Table, names: Sequence[str], packed: str, plain: str = "
         rf"{plain}{table.stem}\.xml",
         rf"{packed}{table.stem}(?:\.xml)?\.{_PACKED}",
     )
-    for pattern in patterns:
-        matches = re.compile(pattern, re.IGNORECASE).fullmatch
-        if matching := [name for name in names if matches(_base(name))]:
-            return _topmost(matching)
+    for base in (_base, _without_mark):
+        for pattern in patterns:
+            matches = re.compile(pattern, re.IGNORECASE).fullmatch
+            if matching := [name for name in names if matches(base(name))]:
+                return _topmost(matching)
     return []
 
 
@@ -64,7 +68,7 @@ def table_prefix(table: Table, name: str) -> str | None:
     Returns None if the file does not belong to this table.
     """
     pattern = rf"(.*[-_.])?{table.stem}(?:\.xml)?(?:\.{_PACKED})?"
-    match = re.fullmatch(pattern, name, re.IGNORECASE)
+    match = re.fullmatch(pattern, _without_mark(name), re.IGNORECASE)
     return None if match is None else match[1] or ""
 
 
@@ -72,9 +76,15 @@ def _base(name: str) -> str:
     return name.rpartition("/")[2]
 
 
+def _without_mark(name: str) -> str:
+    """Return the name of a file without the mark of a copy: `a (1).7z` and `a.7z.1` give `a.7z`."""
+    return _SAVED_AS.sub(r"\1", _base(name))
+
+
 def is_of_site(name: str) -> bool:
     """Whether a file is named as the archive of a site, not of one of its tables."""
-    return bool(_ARCHIVE.fullmatch(_base(name))) and not _TABLE.fullmatch(_base(name))
+    base = _without_mark(name)
+    return bool(_ARCHIVE.fullmatch(base)) and not _TABLE.fullmatch(base)
 
 
 def _topmost(names: list[str]) -> list[str]:

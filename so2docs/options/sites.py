@@ -9,15 +9,22 @@ from so2docs.domain import site_host
 from so2docs.errors import OptionError, flag, without_secrets
 from so2docs.escape import printable
 
-_EXTENSIONS = re.compile(r"(?<!^)(?:\.(?:7z|zip|gz|bz2|xz|zst|xml))+$", re.IGNORECASE)
-_TABLE = re.compile(r"(?:^|[-_.])posts$", re.IGNORECASE)
+COPY = r"(?:\s?\(\d{1,2}\)| - copy(?: \(\d{1,2}\))?| copy(?: \d{1,2})?)"
+"""Pattern of what browsers and file managers add to the name of a second copy: `SITE (1).7z`."""
+NUMBER = r"(?:\.[1-9]\d?)"
+"""Pattern of what wget adds to the name of a second copy: `SITE.7z.1`."""
+
+_EXTENSIONS = re.compile(
+    rf"(?<!^)(?:\.(?:7z|zip|gz|bz2|xz|zst|xml|tar|tgz|tbz2?|txz|tzst))+{NUMBER}?$", re.IGNORECASE
+)
+_TABLE = re.compile(rf"(?:^|[-_.])posts{COPY}?$", re.IGNORECASE)
 _WHEN = (
     r"(?:(?:19|20)\d\d(?:[-_.]?(?:0[1-9]|1[0-2])(?:[-_.]?(?:0[1-9]|[12]\d|3[01]))?|[-_.]?q[1-4])?"
     r"|q[1-4]|release|dump)"
 )
 _BEFORE = re.compile(rf"^[(\[]?(?:{_WHEN}[-_.\s)\]]+)+", re.IGNORECASE)
-_AFTER = re.compile(rf"(?:[-_.\s(\[]+{_WHEN})+[)\]]?$", re.IGNORECASE)
-"""Matches dates and releases after the name of a site, as `_BEFORE` does before it."""
+_AFTER = re.compile(rf"(?:[-_.\s(\[]+{_WHEN}[)\]]?|{COPY})+$", re.IGNORECASE)
+"""Matches dates, releases and marks of copies after the name of a site."""
 
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}", re.IGNORECASE)
 _PUBLISHED = re.compile(
@@ -34,8 +41,9 @@ def site_from_name(source: str | os.PathLike[str]) -> str:
     `beer.stackexchange.com.7z` and `beer.stackexchange.com/Posts.xml` give
     `beer.stackexchange.com`; `stackoverflow.com-Posts.7z` gives `stackoverflow.com`. A date or a
     release before or after the name of a published site, as in
-    `beer.stackexchange.com-2024-07.7z`, is removed. A link to a folder gives its own name, unless
-    only the folder has the name of a published site.
+    `beer.stackexchange.com-2024-07.7z`, is removed, and so is the mark of a copy, as in
+    `beer.stackexchange.com (1).7z`. A link to a folder gives its own name, unless only the folder
+    has the name of a published site.
 
     Raises:
         OptionError: The dump is standard input.
@@ -62,7 +70,7 @@ def stem(name: str) -> str:
 
 
 def without_date(name: str) -> str:
-    """Remove the date or the release before or after the name of a published site."""
+    """Remove the date, the release, or the mark of a copy from the name of a published site."""
     bare = _TABLE.sub("", _AFTER.sub("", _BEFORE.sub("", name)))
     return bare if _PUBLISHED.fullmatch(bare) else name
 

@@ -46,6 +46,20 @@ def in_a_7z(path: Path, files: dict[str, bytes]) -> Path:
     return seven_zip(path, {name: files[name] for name in sorted(files)}, BZIP2)
 
 
+@pytest.mark.parametrize(
+    "name", ["beer (1).7z", "beer.7z.1", "Posts (1).xml", "Posts.xml.1", "beer-Posts (1).xml.gz"]
+)
+def test_names_of_copies_saved_by_browsers(name: str) -> None:
+    assert members_with(POSTS, ["license.txt", name]) == [name]
+    assert members_with(POSTS, [name, "Posts.xml"]) == ["Posts.xml"]
+    assert members_with(POSTS, ["beer.7z.001", "Posts.xml.12345"]) == []
+
+
+def test_prefix_of_a_copy() -> None:
+    assert table_prefix(POSTS, "beer-Posts (1).7z") == "beer-"
+    assert members_with(COMMENTS, ["beer-Votes (1).7z", "beer-Users.7z.1"]) == []
+
+
 def in_a_7z_backwards(folder: Path) -> Path:
     """Make an archive in which every table precedes the posts."""
     names = ["Votes.xml", "Users.xml", "PostLinks.xml", "Badges.xml", "Comments.xml", "Posts.xml"]
