@@ -268,8 +268,20 @@ def file_in_folder(path: str, table: Table) -> str:
     matches = members_with(table, names)
     if len(matches) == 1:
         return os.path.join(path, matches[0])
-    problem = "is a folder with several dumps" if matches else f"is a folder without a {table.file}"
-    raise _without(path, problem, matches or names, "name the file to convert")
+    has_posts = any(not _is_other(table, name) for name in matches)
+    problem = (
+        "is a folder with several dumps" if has_posts else f"is a folder without a {table.file}"
+    )
+    advice = "name the file to convert"
+    if not has_posts and (not names or any(_is_other(table, name) for name in names)):
+        advice = f"put the {table.file} of the dump into it, or give the archive of the site"
+    raise _without(path, problem, matches or names, advice)
+
+
+def _is_other(table: Table, name: str) -> bool:
+    """Whether a file is named as another table of a dump."""
+    others = (other for other in DUMP.values() if other.file != table.file)
+    return any(table_prefix(other, os.path.basename(name)) is not None for other in others)
 
 
 def _without(path: str, problem: str, names: list[str] | None, advice: str) -> DumpError:

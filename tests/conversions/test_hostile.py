@@ -151,6 +151,16 @@ def test_refuses_folders_without_posts(tmp_path: Path) -> None:
         so2docs.convert(tmp_path / "missing.xml", tmp_path / "questions.jsonl.gz")
 
 
+@pytest.mark.parametrize("names", [["Users.xml", "Votes.xml"], ["a-Users.7z", "a-Votes.7z"], []])
+def test_refuses_folders_with_other_tables_only(names: list[str], tmp_path: Path) -> None:
+    for name in names:
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(so2docs.DumpError, match="without a Posts") as caught:
+        convert(tmp_path)
+    assert "put the Posts.xml of the dump into it" in str(caught.value)
+    assert "name the file" not in str(caught.value)
+
+
 def test_a_sparse_file_of_a_terabyte(tmp_path: Path) -> None:
     dump = tmp_path / "Posts.xml"
     with dump.open("wb") as file:
