@@ -85,7 +85,9 @@ class InspectedTable(RowFacts):
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values."""
-        return {**Counts.as_dict(self), "is_ordered": self.is_ordered, "lacks": self.lacks}
+        dates = {"first_date": self.first_date or None, "last_date": self.last_date or None}
+        others = {"is_ordered": self.is_ordered, "lacks": self.lacks}
+        return {**Counts.as_dict(self), **dates, **others}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,8 @@ class Inspection:
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values."""
         tables = {name: table.as_dict() for name, table in self.tables.items()}
-        return {**asdict(self), "tables": tables, "is_sound": self.is_sound}
+        dates = {"last_date": self.last_date or None, "release": self.release or None}
+        return {**asdict(self), **dates, "tables": tables, "is_sound": self.is_sound}
 
     def __str__(self) -> str:
         lines = [f"{self.dump}: {self.site}, rows until {self.last_date[:10] or 'no date'}"]

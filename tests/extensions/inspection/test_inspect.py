@@ -109,6 +109,10 @@ def test_values_that_are_no_dates_do_not_count_as_dates(date: str, tmp_path: Pat
     inspection = so2docs.inspect(folder / "Posts.xml")
     assert (inspection.last_date, inspection.release) == ("", "")
     assert "rows until no date\n" in str(inspection)
+    written = inspection.as_dict()
+    assert (written["last_date"], written["release"]) == (None, None)
+    table = written["tables"]["Posts.xml"]
+    assert (table["first_date"], table["last_date"]) == (None, None)
 
 
 def test_no_release_is_of_another_century(tmp_path: Path) -> None:
