@@ -109,12 +109,15 @@ def test_a_traceback_is_shown_only_for_debugging(folder: Path) -> None:
         (["convert", "Posts.xml", "--level", "10"], "--level is 10"),
         (["convert", "Posts.xml", "--level", "20"], "--level is 20"),
         (["convert", "Posts.xml", "--nope"], "No such option"),
+        (["convert", "Posts.xml", "--min_score", "3"], "'--min-score'"),
+        (["convert", "Posts.xml", "--tags", "a"], "'--tag'"),
         (["nope"], "there is no command 'nope'"),
     ],
 )
 def test_wrong_usage_is_exit_2(folder: Path, arguments: list[str], message: str) -> None:
     result = run(*arguments, cwd=folder, code=2)
     assert message in result.stderr
+    assert not {"'--core'", "'--all-tags'"} & {*re.findall(r"'[^ ']*'", result.stderr)}
 
 
 def test_version_and_short_help(folder: Path) -> None:
