@@ -49,10 +49,7 @@ def options_for(
             known = checked_host(site)
         options = replace(options, host=known)
     elif site is not None and field is None:
-        raise OptionError(
-            f"{flag('site')} needs {flag('attribution', True)}, {flag('site_field')}, "
-            f"{flag('body', 'markdown')}, {flag('as_of')}, or a recipe that writes URLs"
-        )
+        checked_host(site)
     options = _choose_tables(source, kwargs, options)
     if options.recipe is None:
         return options

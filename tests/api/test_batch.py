@@ -394,3 +394,12 @@ def test_a_single_path_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(so2docs.OptionError, match=r"Posts\.xml: is a single path"):
             function("Posts.xml", tmp_path / "out")
+
+
+def test_a_site_that_is_not_needed(tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "Posts.xml", question(1))
+    so2docs.convert(dump, tmp_path / "a.jsonl")
+    so2docs.convert(dump, tmp_path / "b.jsonl", site="beer.stackexchange.com")
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    with pytest.raises(so2docs.OptionError, match="must be a host"):
+        so2docs.convert(dump, tmp_path / "c.jsonl", site="beer")

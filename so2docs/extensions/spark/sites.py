@@ -141,11 +141,6 @@ def check_options(
         return kwargs
     if is_several:
         raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
-    if not options.is_attributed and options.body != "markdown":
-        raise OptionError(
-            f"{flag('site')} needs {flag('attribution', True)}, {flag('body', 'markdown')}, or "
-            "a recipe that writes URLs"
-        )
     checked_host(site)
     return {**kwargs, "site": site}
 

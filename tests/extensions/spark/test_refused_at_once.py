@@ -30,7 +30,7 @@ def test_colliding_document_ids_of_several_sites(form: Any, tmp_path: Path) -> N
     ("options", "message"),
     [
         (["--errors", "ignore"], "--errors is 'ignore'"),
-        (["--site", "beer.stackexchange.com"], "--site needs --attribution"),
+        (["--site", "beer"], "--site is 'beer'; it must be a host"),
         (["--format", "parquet", "--level", "99", "--force"], "--level is 99"),
     ],
 )
