@@ -109,7 +109,9 @@ class RowOptions(PartFilters):
     )
     errors: TableErrors = like(
         "errors",
-        "Fail at rows that are not well-formed XML, or skip them as strays.",
+        "What to do with faulty rows.",
+        more="`repair`: replace characters that XML forbids, count strays, and fail at a row that "
+        "is not well-formed XML. `skip`: write such rows to the strays.",
         accepts=TableErrors,
         choices=partial(get_args, TableErrors),
     )

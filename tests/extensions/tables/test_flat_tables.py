@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -33,6 +34,9 @@ from so2docs.dump.dump import Dump
 from so2docs.errors import STARTS_OVER
 from so2docs.extensions.tables import tables as flat_tables
 from so2docs.options.choices import Core, TableFormat
+from so2docs.options.option import entries
+from so2docs.options.products import TableOptions
+from so2docs.options.table import Options
 from so2docs.output.part_files import LOCK, part_path, side_file
 from so2docs.output.product import ExistingOutputError
 from so2docs.scan import table as scan_table
@@ -535,3 +539,24 @@ def test_duckdb_1_2_reads_the_databases(tmp_path: Path) -> None:
     header = (tmp_path / "flat" / "tables.duckdb").read_bytes()[:20]
     assert header[8:12] == b"DUCK"
     assert int.from_bytes(header[12:20], "little") == 65
+
+
+def test_errors_mean_the_same_as_in_a_conversion(tmp_path: Path) -> None:
+    dump = tmp_path / "Posts.xml"
+    write_dump(dump, b'<row Id="1" PostTypeId="1" Title="a&#1;b" />')
+    report = so2docs.convert(dump, tmp_path / "q.jsonl")
+    so2docs.tables(dump, tmp_path / "out", format="jsonl", errors="repair")
+    assert report.repaired_characters == 1
+    with gzip.open(tmp_path / "out" / "Posts.jsonl.gz") as file:
+        assert orjson.loads(file.read())["Title"] == "a\N{REPLACEMENT CHARACTER}b"
+    write_dump(dump, b'<row Id="1" Title="a" Title="b" />')
+    makers: list[Any] = [
+        partial(so2docs.convert, dump, tmp_path / "r.jsonl"),
+        partial(so2docs.tables, dump, tmp_path / "other"),
+    ]
+    for make in makers:
+        with pytest.raises(so2docs.MalformedDumpError):
+            make(errors="repair")
+        make(errors="skip")
+    described = [entry for kind in (Options, TableOptions) for entry in entries(kind)]
+    assert len({entry.help for entry in described if entry.name == "errors"}) == 1
