@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import h11
 import orjson
 import uvicorn
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from so2docs.errors import So2docsError, flag
 from so2docs.escape import for_terminal
@@ -40,6 +42,11 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+}
 _HOST = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::\d*)?")
 _LOG = logging.getLogger("so2docs.serve")
 
@@ -95,12 +102,37 @@ def make_server(app: Guard) -> uvicorn.Server:
     """Make a server for the application; it logs nothing, because the application logs errors."""
     config = uvicorn.Config(
         app,
+        http=_Protocol,
         log_level="critical",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     return uvicorn.Server(config)
+
+
+class _Protocol(H11Protocol):
+    """HTTP, with the security headers in answers to requests that are not valid HTTP.
+
+    These never reach the application.
+    """
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer an invalid request, and close the connection."""
+        headers = {
+            "content-type": "text/plain; charset=utf-8",
+            "connection": "close",
+            "content-security-policy": _POLICY.format(images="'self'"),
+            **_HEADERS,
+        }
+        parts = (
+            h11.Response(status_code=400, headers=list(headers.items()), reason="Bad Request"),
+            h11.Data(data=msg.encode()),
+            h11.EndOfMessage(),
+        )
+        for part in parts:
+            self.transport.write(self.conn.send(part) or b"")
+        self.transport.close()
 
 
 class Guard:
@@ -127,12 +159,7 @@ class Guard:
                 is_begun = True
                 images = state.get("images", "'self'")
                 MutableHeaders(scope=message).update(
-                    {
-                        "content-security-policy": _POLICY.format(images=images),
-                        "x-content-type-options": "nosniff",
-                        "referrer-policy": "no-referrer",
-                        "cross-origin-opener-policy": "same-origin",
-                    }
+                    {"content-security-policy": _POLICY.format(images=images), **_HEADERS}
                 )
             await send(message)
 
