@@ -87,6 +87,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._send(server, server.content[start:stop])
 
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
     def _head(self, status: int, length: int, **headers: str) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(length))

@@ -323,10 +323,18 @@ class _Server:
             raise self._no_ranges()
         else:
             size = int(content_range[2])
-            if status == 416 and at < size and self.state is None:
-                raise self._no_ranges(f"answers 416, although the file has {size:,} bytes")
         self._compare(size, response)
+        if status == 416 and at < (size := size or self._whole_size()):
+            raise self._no_ranges(f"answers 416, although the file has {size:,} bytes")
         return size
+
+    def _whole_size(self) -> int:
+        """Return the size of the file according to the answer to a request without a range."""
+        response = self._pool.request(
+            "HEAD", self._address, headers=self._headers, retries=self._retries
+        )
+        length = _CONTENT_LENGTH.fullmatch(response.headers.get("Content-Length", ""))
+        return int(length[1]) if response.status == 200 and length else 0
 
     def _compare(self, size: int, response: BaseHTTPResponse) -> None:
         """Raise `ChangedDumpError` if the file is not the same as in the first response."""

@@ -254,6 +254,26 @@ def test_empty_responses(head: str, problem: str, server: RangeServer) -> None:
     assert server.requests == 1
 
 
+def test_416_for_a_file_that_is_not_empty(server: RangeServer) -> None:
+    refused = answer("416 Range Not Satisfiable\nContent-Range: bytes */0")
+    server.raw = [refused, answer("200 OK\nContent-Length: 90000")]
+    with pytest.raises(DumpError, match="answers 416, although the file has 90,000 bytes"):
+        storage.open_file(server.url("a"))
+    server.raw = [refused, answer("200 OK\nContent-Length: 0")]
+    with storage.open_file(server.url("a")) as file:
+        assert file.read() == b""
+
+
+def test_416_in_the_middle_of_a_file(server: RangeServer) -> None:
+    with storage.open_file(server.url("a")) as file:
+        size = len(server.content)
+        refused = f"416 Range Not Satisfiable\nContent-Range: bytes */{size}"
+        server.raw = [answer(refused, bytes(size))]
+        file.seek(50_000)
+        with pytest.raises(DumpError, match="answers 416, although"):
+            file.read(10)
+
+
 def test_redirects_without_end(server: RangeServer) -> None:
     server.statuses = [302]
     with pytest.raises(DumpError, match="redirects endlessly"):
