@@ -34,25 +34,30 @@ _REPLACEMENT_BYTES = _REPLACEMENT.encode()
 
 
 def repair(data: bytes) -> tuple[bytes, int]:
-    """Replace forbidden characters with U+FFFD.
+    """Replace forbidden characters with U+FFFD, and pairs of surrogates with their character.
 
     XML 1.0, [2] Char forbids surrogates, U+FFFE, U+FFFF, numbers above U+10FFFF, and control
     characters except tab, line feed and carriage return, both raw and as references. Bytes that are
-    not UTF-8 are replaced too.
+    not UTF-8 are replaced too. Serializers for Java write a character above U+FFFF as references to
+    two surrogates, such as `&#xD83D;&#xDE00;`; this counts as one.
 
     Returns:
         The repaired bytes and the number of characters replaced.
     """
-    count = 0
+    count = end_of_pair = 0
 
     def reference(match: re.Match[bytes]) -> bytes:
-        nonlocal count
-        # Limit the digits: allowed numbers have fewer than nine, and int() takes hours for
-        # millions of digits.
-        digits = (match[1] or match[2]).lstrip(b"0")[:9] or b"0"
-        if _is_allowed(int(digits, 16 if match[1] else 10)):
+        nonlocal count, end_of_pair
+        if match.end() == end_of_pair:
+            return b""
+        code = _code(match)
+        if _is_allowed(code):
             return match[0]
         count += 1
+        following = _REFERENCE.match(data, match.end()) if 0xD800 <= code <= 0xDBFF else None
+        if following is not None and 0xDC00 <= (low := _code(following)) <= 0xDFFF:
+            end_of_pair = following.end()
+            return chr(0x10000 + (code - 0xD800 << 10) + low - 0xDC00).encode()
         return _REPLACEMENT_BYTES
 
     try:
@@ -63,6 +68,13 @@ def repair(data: bytes) -> tuple[bytes, int]:
         count += data.count(_REPLACEMENT_BYTES) - existing
     data, controls = _CONTROL.subn(_REPLACEMENT_BYTES, data)
     return _REFERENCE.sub(reference, data), count + controls
+
+
+def _code(reference: re.Match[bytes]) -> int:
+    # Limit the digits: allowed numbers have fewer than nine, and int() takes hours for millions of
+    # digits.
+    digits = (reference[1] or reference[2]).lstrip(b"0")[:9] or b"0"
+    return int(digits, 16 if reference[1] else 10)
 
 
 def _is_allowed(code: int) -> bool:

@@ -160,6 +160,18 @@ def test_repair_agrees_with_the_oracle(data: bytes) -> None:
     assert rows.repair(repaired) == (repaired, 0)
 
 
+PAIRED = [b"&#xD83D;", b"&#55357;", b"&#xDE00;", b"&#056832;", b"&#65;", b"a", b"&#0;", b"&#xd83d"]
+
+
+@given(st.lists(st.sampled_from(PAIRED), max_size=6).map(b"".join))
+@example(b"&#xD83D;&#xDE00;")
+def test_pairs_of_surrogates_become_their_character(data: bytes) -> None:
+    repaired, count = rows.repair(data)
+    assert (repaired.decode(), count) == _repair(data)
+    assert rows.repair(b"&#xD83D;&#xDE00;") == ("\U0001f600".encode(), 1)
+    assert rows.repair(b"&#xD83D; &#xDE00;") == ("\ufffd \ufffd".encode(), 2)
+
+
 def test_valid_rows_are_not_repaired() -> None:
     """A valid slice is unchanged; in an invalid slice, only the invalid rows change."""
     good = b'<row Id="1" A="&amp;#0;" />\n'

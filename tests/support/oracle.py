@@ -203,7 +203,10 @@ def rows_below_the_root(document: bytes | str) -> list[dict[str, str]]:
 
 
 def _repair(data: bytes) -> tuple[str, int]:
-    """Replace bytes that are not UTF-8 and forbidden characters by U+FFFD, and count them."""
+    """Replace bytes that are not UTF-8 and forbidden characters by U+FFFD, and count them.
+
+    References to a high and a low surrogate become their character, which is counted once.
+    """
     kept = data.decode("utf-8", errors="ignore").count("\ufffd")
     text = data.decode("utf-8", errors="replace")
     count = text.count("\ufffd") - kept
@@ -212,12 +215,21 @@ def _repair(data: bytes) -> tuple[str, int]:
     def replaced(reference: re.Match[str]) -> str:
         code = int(reference[1], 16) if reference[1] else int(reference[2])
         nonlocal count
+        if 0xD800 <= code <= 0xDFFF:
+            return chr(code)
         if code > sys.maxunicode or _FORBIDDEN.match(chr(code)):
             count += 1
             return "\ufffd"
         return reference[0]
 
-    return _REFERENCE.sub(replaced, text), count + raw
+    text = _REFERENCE.sub(replaced, text)
+    text, pairs = re.subn(
+        "[\ud800-\udbff][\udc00-\udfff]",
+        lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"),
+        text,
+    )
+    text, lone = re.subn("[\ud800-\udfff]", "\ufffd", text)
+    return text, count + raw + pairs + lone
 
 
 def json_line(value: Row) -> bytes:
