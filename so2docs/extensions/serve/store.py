@@ -158,15 +158,26 @@ class Store:
         self._free: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._file = _identify(about.path)
         self._bounds = -(1 << 63), (1 << 63) - 1
-        if about.site_field is not None:
+        self.sign = ""
+        try:
+            self._look(formulas)
+        except sqlite3.Error:
+            self.close()
+            raise
+
+    def _look(self, formulas: bool | None) -> None:
+        """Find the bounds of the site, and whether its posts have formulas."""
+        if self.about.site_field is not None:
             # The rows of a site are consecutive, so their bounds let a search skip other sites.
             [bounds] = self._rows(
                 "SELECT min(Row) AS low, max(Row) AS high FROM (SELECT Row FROM questions "
                 "UNION ALL SELECT Row FROM answers)"
             )
             self._bounds = bounds["low"] or 0, bounds["high"] or 0
-        self.sign = (formula_sign(site.host or "") or "") if formulas is not False else ""
-        if formulas is not False and not self.sign:
+        if formulas is False:
+            return
+        self.sign = formula_sign(self.site.host or "") or ""
+        if not self.sign:
             latest = f"SELECT Body FROM questions ORDER BY Id DESC LIMIT {_SAMPLE}"
             bodies = (row["Body"] or "" for row in self._rows(latest))
             self.sign = "$" if formulas or looks_mathematical(bodies) else ""
