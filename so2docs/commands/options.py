@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -36,6 +35,8 @@ class GroupedCommand(click.Command):
         try:
             return super().parse_args(context, arguments)
         except click.NoSuchOption as error:
+            from difflib import get_close_matches
+
             names = [name for parameter in self.get_params(context) for name in parameter.opts]
             wanted = error.option_name.replace("_", "-")
             near = get_close_matches(wanted, names, 1)
