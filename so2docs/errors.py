@@ -188,10 +188,12 @@ def require_packages(subject: str, *packages: str) -> None:
 
     Args:
         subject: Feature that needs the packages, for the message.
-        packages: Names on PyPI; the module names have `_` in place of `-`.
+        packages: Names on PyPI; the module names have `_` in place of `-`, without `-py`.
     """
     missing = [
-        name for name in packages if importlib.util.find_spec(name.replace("-", "_")) is None
+        name
+        for name in packages
+        if importlib.util.find_spec(name.removesuffix("-py").replace("-", "_")) is None
     ]
     if missing:
         raise OptionError(f"{subject} needs {', '.join(missing)}: pip install {' '.join(missing)}")

@@ -11,10 +11,11 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
-from support.command import run, run_process
+from support.command import run, run_process, run_python
 from support.places import CHECKOUT, SAMPLES
 
 import so2docs
+from so2docs.errors import require_packages
 from so2docs.extensions.inspection import selftest as checks
 from so2docs.extensions.inspection.selftest_command import describe_installation
 from so2docs.parse import core
@@ -134,3 +135,45 @@ def test_bash_completes_commands_options_and_values() -> None:
     assert completed("so2docs convert --format par", 3) == ["plain,parquet"]
     assert completed("so2docs convert sam", 2) == ["file,sam"]
     assert completed("so2docs show que", 2) == ["file,que"]
+
+
+OPTIONAL = ("pyarrow", "pandas", "duckdb", "markdown_it", "urllib3", "mcp", "starlette", "nh3")
+
+
+def test_commands_without_optional_packages(tmp_path: Path) -> None:
+    """`pip install so2docs` brings none of them, but the environment of the tests has all."""
+    script = f"""
+import importlib.util, sys
+for name in {OPTIONAL}:
+    sys.modules[name] = None
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *a: None if name in {OPTIONAL} else find(name, *a)
+from so2docs.cli import run
+ends = [run(command.split()) for command in sys.argv[1:]]
+print(ends, file=sys.stderr)
+"""
+    shutil.copy(SAMPLES / "posts.xml", tmp_path / "Posts.xml")
+    works = [
+        "sample site -q",
+        "convert Posts.xml out/q.jsonl.gz -q",
+        "inspect Posts.xml",
+        "tags site/sample.stackexchange.com.7z --output-dir tags -q",
+        "stats out",
+        "sqlite out databases -q",
+        "diff out out changes -q",
+        "card out/q.jsonl.gz -q",
+        "verify out -q",
+    ]
+    lacks = ["tables Posts.xml t", "tables Posts.xml t --format duckdb", "serve q.db", "mcp q.db"]
+    (tmp_path / "out").mkdir()
+    result = run_python("-c", script, *works, *lacks, cwd=tmp_path, code=0)
+    assert result.stderr.count("pip install") == len(lacks)
+    ends = [0] * len(works) + [2] * len(lacks)
+    assert result.stderr.endswith(f"{ends}\n"), result.stderr
+
+
+def test_packages_that_are_missing_are_named_as_on_pypi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "markdown_it", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(so2docs.OptionError, match=r"pip install markdown-it-py$"):
+        require_packages("HTML", "markdown-it-py")

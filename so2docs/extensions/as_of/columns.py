@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 
 from so2docs.extensions.as_of.existence import Existence
-from so2docs.extensions.parquet.arrow import make_scalar
 from so2docs.schema import OTHER
 
 
@@ -15,6 +14,9 @@ def select_existing(rows: Any, date: str, existence: Existence) -> Any:
     """Return the rows of an Arrow table that existed, whose dates are in the column `date`."""
     import pyarrow as pa
     import pyarrow.compute as pc
+
+    # Commands that read no tables import this module, also where PyArrow is not installed.
+    from so2docs.extensions.parquet.arrow import make_scalar
 
     dates = rows.column(date)
     last = make_scalar(existence.milliseconds, dates.type)
