@@ -75,7 +75,7 @@ def bind(host: str, port: int) -> socket.socket:
         bound.close()
         raise So2docsError(
             f"{host}:{port}: cannot listen ({error.strerror or error}); choose another "
-            f"{flag('port' if error.errno in (errno.EADDRINUSE, errno.EACCES) else 'host')}"
+            f"{flag('port' if error.errno in (errno.EADDRINUSE, errno.EACCES) else 'bind')}"
         ) from error
     return bound
 
