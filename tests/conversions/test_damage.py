@@ -6,8 +6,6 @@
 import os
 import random
 import re
-import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -271,25 +269,3 @@ def test_an_excerpt_never_overwrites_its_dump(tmp_path: Path) -> None:
         so2docs.convert(dump, tmp_path / "questions.jsonl.gz", jobs=1)
     assert dump.read_bytes() == data
     assert caught.value.excerpt_path is None
-
-
-TAGS = b'<tags>\n  <row Id="1" TagName="tea" Count="1" ExcerptPostId="4" WikiPostId="5" />\n</tags>'
-
-
-@pytest.mark.parametrize("damage", ["cut", "another root", "empty"])
-@pytest.mark.parametrize("table", ["Comments", "Tags"])
-def test_a_table_that_cannot_be_read_is_not_missing(
-    table: str, damage: str, tmp_path: Path
-) -> None:
-    site = shutil.copytree(SAMPLES / "site", tmp_path / "site")
-    path, content = site / f"{table}.xml", TAGS
-    if table == "Comments":
-        content = path.read_bytes()
-        path.unlink()
-    others = {"another root": b"<votes></votes>", "empty": b""}
-    path.write_bytes(others.get(damage, content[:-20]))
-    read = partial(so2docs.convert, site, tmp_path / "q.jsonl", nest="all", if_present=True)
-    if table == "Tags":
-        read = partial(so2docs.to_sqlite, site, tmp_path / "q.db")
-    with pytest.raises(so2docs.So2docsError, match=rf"{table}\.xml"):
-        read(jobs=1)

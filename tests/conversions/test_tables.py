@@ -132,7 +132,7 @@ def test_missing_table(name: str, file: str, site: Path, tmp_path: Path) -> None
         ("PostHistory", ["convert", "--as-of", "2020-01-01", "--if-present"]),
     ],
 )
-@pytest.mark.parametrize("damage", ["cut", "another root", "not XML"])
+@pytest.mark.parametrize("damage", ["cut", "another root", "not XML", "empty"])
 def test_a_table_that_cannot_be_read_is_not_missing(
     damage: str, table: str, arguments: list[str], site: Path, tmp_path: Path
 ) -> None:
@@ -142,8 +142,8 @@ def test_a_table_that_cannot_be_read_is_not_missing(
         (site / f"{name}.xml").write_text(f"<{root}>\n</{root}>\n", encoding="utf-8")
     file = site / f"{table}.xml"
     whole = file.read_bytes()
-    content = {"cut": whole[:-9], "another root": b"<users>\n</users>\n", "not XML": b"no table"}
-    file.write_bytes(content[damage])
+    others = {"another root": b"<users>\n</users>\n", "not XML": b"no table", "empty": b""}
+    file.write_bytes(others.get(damage, whole[:-9]))
     command, *options = arguments
     output = tmp_path / ("o.db" if command == "sqlite" else "o.jsonl")
     result = run(command, site / "Posts.xml", output, *options, "-q", code=1)
