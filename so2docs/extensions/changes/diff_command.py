@@ -34,7 +34,8 @@ from so2docs.options.table import options_of
 @click.option(
     "--report",
     metavar="FILE",
-    help="For folders, the report of the conversion to NEW: sites that failed are listed as failed, not as gone.",
+    help="For folders, the report of the conversion to NEW: sites that failed are listed as "
+    "failed, not as gone.",
 )
 @table_option("nest", "Nest these tables when converting dumps.")
 @table_option("jobs", "Number of worker processes for dumps and for folders.")
