@@ -5,12 +5,11 @@ resets the dictionary. Chunk headers contain the sizes, so blocks can be found o
 decompression. The bytes of a block wait in memory until it is the block's turn, those of a large
 block in a temporary file.
 
-The compiled core decodes twice as fast as the standard library. Blocks that it refuses are
-decompressed again by the library, which alone decides whether data is damaged.
+The compiled core decodes one and a half times as fast as the standard library. Blocks that it
+refuses are decompressed again by the library, which alone decides whether data is damaged.
 
 A single thread decompresses a stream of one block, and the rest of any stream from the first block
-that is damaged, truncated or too large. Errors therefore do not depend on the
-number of threads.
+that is damaged, truncated or too large. Errors therefore do not depend on the number of threads.
 
 Format: lzma2_decoder.c of XZ Utils, https://github.com/tukaani-project/xz
 """
@@ -167,9 +166,8 @@ class _Decoding:
     ) -> None:
         self._block, self._read_at, self._method = block, read_at, method
         self._most, self._work_dir = most, work_dir
-        self._waiting: deque[bytes | memoryview | int] = (
-            deque()
-        )  # Parts; sizes of parts in the file.
+        # Parts, and the sizes of those in the file.
+        self._waiting = deque[bytes | memoryview | int]()
         self._file: BinaryIO | None = None
         self._in_memory = self._in_file = self._read_from_file = 0
         self._changed = threading.Condition()

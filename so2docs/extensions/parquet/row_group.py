@@ -320,28 +320,20 @@ class _ColumnChunk:
         if self._dictionary is not None:
             encoding, values = _RLE_DICTIONARY, _encode_places(values, self._dictionary)
         raw = levels + (_pack_bits(values, 1) if self.kind == BOOLEAN and values else values)
-        data = compress(raw)
         details = {
             ids.DataPageHeader.NUM_VALUES: i32(count),
             ids.DataPageHeader.ENCODING: i32(encoding),
             ids.DataPageHeader.DEFINITION_LEVEL_ENCODING: i32(_RLE),
             ids.DataPageHeader.REPETITION_LEVEL_ENCODING: i32(_RLE),
         }
-        page_header = {
-            ids.PageHeader.TYPE: i32(_DATA_PAGE),
-            ids.PageHeader.UNCOMPRESSED_PAGE_SIZE: i32(len(raw)),
-            ids.PageHeader.COMPRESSED_PAGE_SIZE: i32(len(data)),
-            ids.PageHeader.DATA_PAGE_HEADER: nested(details),
-        }
-        header = bytes(write_struct(page_header))
+        page, size = _make_page(_DATA_PAGE, ids.PageHeader.DATA_PAGE_HEADER, details, raw, compress)
         bounds: tuple[int, ...] = ()
         nulls = 0
         if self._is_ordered:
             integers = struct.unpack(f"<{len(values) // 8}q", values)
             bounds = (min(integers), max(integers)) if integers else ()
             nulls = count - len(integers)
-        size = len(header) + len(raw)
-        self._pages.append(_Page(header + data, size, self._first_row, nulls, bounds))
+        self._pages.append(_Page(page, size, self._first_row, nulls, bounds))
         self._count += count
 
     def write(self, out: bytearray, compress: _Compress) -> tuple[Struct, Struct]:
@@ -394,20 +386,14 @@ class _ColumnChunk:
         if self._dictionary is None:
             return
         raw = b"".join(LENGTH.pack(len(text)) + text for text in self._dictionary)
-        data = compress(raw)
         details = {
             ids.DictionaryPageHeader.NUM_VALUES: i32(len(self._dictionary)),
             ids.DictionaryPageHeader.ENCODING: i32(_PLAIN),
         }
-        page_header = {
-            ids.PageHeader.TYPE: i32(_DICTIONARY_PAGE),
-            ids.PageHeader.UNCOMPRESSED_PAGE_SIZE: i32(len(raw)),
-            ids.PageHeader.COMPRESSED_PAGE_SIZE: i32(len(data)),
-            ids.PageHeader.DICTIONARY_PAGE_HEADER: nested(details),
-        }
-        header = bytes(write_struct(page_header))
-        self._dictionary_size = len(header) + len(raw)
-        out += header + data
+        page, self._dictionary_size = _make_page(
+            _DICTIONARY_PAGE, ids.PageHeader.DICTIONARY_PAGE_HEADER, details, raw, compress
+        )
+        out += page
 
     def _statistics(self) -> dict[int, Field]:
         """Return the bounds and number of nulls of an ordered column; empty for other columns."""
@@ -443,6 +429,21 @@ class _ColumnChunk:
             ids.ColumnChunk.COLUMN_INDEX_OFFSET: i64(start),
             ids.ColumnChunk.COLUMN_INDEX_LENGTH: i32(len(out) - start),
         }
+
+
+def _make_page(
+    page_type: int, details_id: int, details: Struct, raw: bytes, compress: _Compress
+) -> tuple[bytes, int]:
+    """Return a page with its header, and its size before compression."""
+    data = compress(raw)
+    page_header = {
+        ids.PageHeader.TYPE: i32(page_type),
+        ids.PageHeader.UNCOMPRESSED_PAGE_SIZE: i32(len(raw)),
+        ids.PageHeader.COMPRESSED_PAGE_SIZE: i32(len(data)),
+        details_id: nested(details),
+    }
+    header = bytes(write_struct(page_header))
+    return header + data, len(header) + len(raw)
 
 
 _BOUND = struct.Struct("<q")
