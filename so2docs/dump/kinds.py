@@ -157,7 +157,7 @@ _KINDS: dict[bytes, Kind] = {
     PARQUET: Kind("a Parquet file", refused=_GIVE_DUMP),
     b"d8:announce": Kind("a torrent", refused="download the files it lists, then give one"),
     b"version https://git-lfs.github.com/": Kind(
-        "a Git LFS pointer, which stands for the file", refused="fetch the file with git lfs pull"
+        "a Git LFS pointer instead of the file", refused="fetch the file with git lfs pull"
     ),
     b"so2docs index ": Kind("the index of an output", refused=_GIVE_DUMP),
 }

@@ -48,7 +48,7 @@ def _quotas(system: Path) -> Iterator[float]:
 
 
 def _quota(folder: Path) -> Iterator[float]:
-    """Yield the quota of a group, if it has one: `max` and -1 are none."""
+    """Yield the quota of a group, if it has one; `max` and -1 mean that it has none."""
     with suppress(OSError, ValueError):
         quota, period = (folder / "cpu.max").read_text().split()  # Version 2.
         yield int(quota) / int(period)

@@ -75,7 +75,7 @@ def find_python() -> str:
     be started a second time.
 
     Raises:
-        So2docsError: There is none.
+        So2docsError: There is no such interpreter.
     """
     name = os.path.basename(sys.executable or "").lower()
     is_program = getattr(sys, "frozen", False) or not any(

@@ -23,13 +23,20 @@ def block(*path: str) -> str:
         path: The name of the command, and of a subcommand.
     """
     command: click.Command = cli
-    context = click.Context(cli, info_name="so2docs", max_content_width=80, terminal_width=80)
+    names = cli.context_settings["help_option_names"]
+    context = click.Context(
+        cli,
+        info_name="so2docs",
+        max_content_width=80,
+        terminal_width=78,
+        help_option_names=names,
+    )
     for name in path:
         assert isinstance(command, click.Group)
         subcommand = command.get_command(context, name)
         assert subcommand is not None
         command = subcommand
-        context = click.Context(command, parent=context, info_name=name, terminal_width=80)
+        context = click.Context(command, parent=context, info_name=name, terminal_width=78)
     return f"```console\n$ {context.command_path} --help\n{command.get_help(context)}\n```"
 
 

@@ -19,8 +19,8 @@ _DATE = _DAY + len(_MIDNIGHT)
 class Existence:
     """Tells whether a row existed at a moment: it is dated then or earlier.
 
-    Dates are compared as text, to the millisecond. So a date that no calendar has, such as
-    2016-02-30, has its place among the others. A row without a date did not exist.
+    Dates are compared as text, to the millisecond, so an impossible date such as 2016-02-30 sorts
+    among the others. A row without a date did not exist.
 
     Attributes:
         last: The moment, in the format of the dump.
