@@ -38,11 +38,7 @@ LINKS = {
 
 def rows_of(xml: Path, table: Table) -> list[Row]:
     """Parse every row of a table that has a usable `Id`, with all columns."""
-    rows = [
-        typed(dict(element.attrib), table)
-        for _, element in ElementTree.iterparse(xml)
-        if element.tag == "row"
-    ]
+    rows = [typed(dict(element.attrib), table) for element in ElementTree.parse(xml).iter("row")]
     return [row for row in rows if row["Id"] is not None]
 
 
