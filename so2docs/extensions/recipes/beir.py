@@ -20,17 +20,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from so2docs.errors import OptionError, flag
-from so2docs.escape import to_yaml
 from so2docs.extensions.recipes import posts
+from so2docs.extensions.recipes.record_sets import Finished, finish_set, readme_text
 from so2docs.extensions.recipes.retrieval_set import (
     CORPUS,
     FILES,
     QRELS,
     QRELS_AS_JSON,
     QUERIES,
-    make_set,
+    write_files,
 )
 from so2docs.options.recipe import (
     INTEGER,
@@ -115,10 +116,9 @@ def _query(question: Document, relevant: dict[int, int]) -> Iterator[Record]:
         yield {QRELS: {"query-id": query, "corpus-id": str(document_id), "score": score}}
 
 
-def _finish(
-    names: OutputPaths, records: FileState, report: Report
-) -> tuple[list[FileState], FileState | None]:
-    return make_set(names, records, report, readme_text())
+def _finish(names: OutputPaths, records: FileState, report: Report) -> Finished:
+    text = readme_text("beir", BEIR.description, _README_TEXT)
+    return finish_set(names, records, report, FILES, partial(write_files, readme_text=text))
 
 
 _QUERIES_FROM_ANSWERS = Recipe(
@@ -169,17 +169,6 @@ BEIR = replace(
         check=None,
     ),
 )
-
-
-def readme_text() -> str:
-    """Return the text of the `README.md` of a set, with the configurations for MTEB."""
-    front_matter = {
-        "license": ["cc-by-sa-4.0", "cc-by-sa-3.0", "cc-by-sa-2.5"],
-        "configs": BEIR.description.hub_configurations,
-        "task_categories": list(BEIR.description.tasks),
-    }
-    lines = to_yaml(front_matter)
-    return "\n".join(["---", "# Written by so2docs --recipe beir.", *lines, "---", _README_TEXT])
 
 
 _README_TEXT = """\
