@@ -95,8 +95,10 @@ def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) 
             else:
                 log.warning("the dump has no %s; %s", TABLES[name].file, _WITHOUT[name])
         nest = tuple(name for name in options.nest if name not in missing)
+        absent = tuple(name for name in options.nest if name in missing)
         for_state = [name for name in for_state if name not in missing]
-        options = replace(options, nest=nest, if_present=tuple(sorted(missing)))
+        recorded = tuple(sorted(missing))
+        options = replace(options, nest=nest, absent=absent, if_present=recorded)
     elif for_state:
         for name in sorted({*for_state} - {*source.select_present(for_state)}):
             raise OptionError(

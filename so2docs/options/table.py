@@ -376,6 +376,7 @@ class Options:
 
     Attributes:
         for_state: Tables that are read only to restore the state of a date, and are not nested.
+        absent: Tables to nest that are missing from the dump.
     """
 
     site_field: tuple[str, str] | None = _document(
@@ -483,6 +484,7 @@ class Options:
     form: OutputForm = field(default_factory=OutputForm)
     filters: Filters = field(default_factory=Filters)
     for_state: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         highest = _GZIP_LEVELS if self.form.compression == "gzip" else _ZSTD_LEVELS
@@ -502,7 +504,7 @@ class Options:
         fields = self.filters.fields
         if self.form.split.by is not None and not fields.has_whole("CreationDate"):
             raise _lacks(flag("split", self.form.split.by), "CreationDate")
-        fields.check_nested(self.shown)
+        fields.check_nested((*self.shown, *self.absent))
         if self.filters.limit is not None and self.form.split.files is not None:
             raise OptionError(
                 f"{flag('split', str(self.form.split))} contradicts {flag('limit')}; split by "

@@ -4,12 +4,14 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import copytree, ignore_patterns
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.dataset import dataset
 from support.dumps import answer, question, row, unpacked, write_dump
 from support.formats_read_back import mongodb, parquet
 from support.oracle_tables import FILES, nest
@@ -35,6 +37,34 @@ def test_parquet_equals_the_documents(names: tuple[str, ...], tmp_path: Path) ->
         files.append(output.read_bytes())
     assert parquet(output) == nest(SITE, names).documents
     assert files[0] == files[1]
+
+
+@pytest.mark.usefixtures("core")
+def test_parquet_has_the_same_columns_without_a_table(tmp_path: Path) -> None:
+    dumps, paths = tmp_path / "dumps", []
+    for missing in ("", *FILES.values()):
+        source = copytree(SITE, dumps / f"no {missing}", ignore=ignore_patterns(missing))
+        paths.append(tmp_path / f"{missing}.parquet")
+        written(paths[-1], source, ["all"], if_present=True, jobs=1)
+    [schema] = {str(pq.read_schema(path).remove_metadata()) for path in paths}
+    assert "Comments" in schema
+    for path, missing in zip(paths, (None, *FILES), strict=True):
+        names = [name for name in FILES if name != missing]
+        assert parquet(path) == nest(SITE, names).documents
+        files = f"read_parquet({[str(path), str(paths[0])]}, union_by_name = false)"
+        [[rows, comments]] = duckdb.sql(f"SELECT count(*), count(Comments) FROM {files}").fetchall()
+        assert comments == (rows // 2 if missing == "comments" else rows)
+    assert dataset(paths[::-1]).to_table().num_rows == rows // 2 * len(paths)
+
+
+def test_fields_of_a_table_that_a_site_lacks(tmp_path: Path) -> None:
+    output = tmp_path / "q.parquet"
+    source = write_dump(tmp_path / "Posts.xml", question(1))
+    options: dict[str, Any] = {"if_present": True, "fields": ["Id", "Comments.Text"]}
+    written(output, source, ["comments"], **options)
+    assert pq.read_table(output).to_pylist() == [{"Id": 1, "Comments": None, "Other": None}]
+    with pytest.raises(so2docs.OptionError, match="needs nest='users'"):
+        written(output, source, ["comments"], **options | {"fields": "Owner"})
 
 
 def test_parquet_types(tmp_path: Path) -> None:

@@ -87,9 +87,11 @@ def without_nulls(value: Any) -> Any:
 def _post(row: Document) -> Document:
     post: Document = {}
     for name, value in row.items():
+        if value is None or (name == "Bounties" and not value):
+            continue
         if name == "Other":
-            post |= json.loads(value or "{}")
-        elif name in LISTS or (name == "Bounties" and value):
+            post |= json.loads(value)
+        elif name in LISTS or name == "Bounties":
             post[name] = [_post(part) for part in value]
         elif name == "Votes":
             post[name] = {kind: count for kind, count in _post(value).items() if count}
@@ -98,7 +100,7 @@ def _post(row: Document) -> Document:
         elif isinstance(value, datetime):
             assert value.tzinfo is not None
             post[name] = value.astimezone(UTC).isoformat(timespec="milliseconds")[:-6]
-        elif value is not None and name != "Bounties":
+        else:
             post[name] = value
     return post
 

@@ -5,7 +5,7 @@ The columns of questions, answers and nested rows depend on the options alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -35,12 +35,20 @@ _NONE: set[str] = set()
 
 def question_columns(
     fields: Fields,
-    tables: Sequence[str],
+    tables: Mapping[str, bool],
     site: tuple[str, str] | None,
     *,
     is_attributed: bool,
 ) -> Group:
-    """Return the columns of a document; the site follows the attributes, as in the JSON object."""
+    """Return the columns of a document, in the order of the JSON object.
+
+    Args:
+        fields: The selected fields.
+        tables: The tables to nest, and whether the dump has them. The columns of a table that it
+            lacks contain only nulls, so that the files of all sites have the same columns.
+        site: Name of the field for the site, and its value.
+        is_attributed: Whether documents contain an attribution.
+    """
     added: Attributes = {"Url": TEXT} if is_attributed else {}
     attributes, parts = _post(fields, tables, "", QUESTION_ATTRIBUTES, added)
     if site is not None:
@@ -58,28 +66,34 @@ def question_columns(
 
 
 def _post(
-    fields: Fields, tables: Sequence[str], prefix: str, names: Sequence[str], added: Attributes
+    fields: Fields,
+    tables: Mapping[str, bool],
+    prefix: str,
+    names: Sequence[str],
+    added: Attributes,
 ) -> tuple[dict[str, Type], list[Node]]:
     """Return the attributes and the nested parts of a post, in the order of the JSON object."""
     attributes = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
-    values, parts = _divide(select_parts(tables, fields.has, prefix), added)
+    values, parts = _divide(select_parts(tables, fields.has, prefix), tables, added)
     return {**attributes, **values, **added}, parts
 
 
-def _divide(parts: Iterable[Part], added: Attributes) -> tuple[Attributes, list[Node]]:
+def _divide(
+    parts: Iterable[Part], tables: Mapping[str, bool], added: Attributes
+) -> tuple[Attributes, list[Node]]:
     """Return the parts that are single values as attributes, and the columns of all others."""
     values = {part.key: part.attributes[part.key] for part in parts if part.shape == "value"}
-    return values, [_part_columns(part, added) for part in parts if part.shape != "value"]
+    return values, [_part_columns(part, tables, added) for part in parts if part.shape != "value"]
 
 
-def _part_columns(part: Part, added: Attributes) -> Node:
-    values, parts = _divide(part.parts, added)
+def _part_columns(part: Part, tables: Mapping[str, bool], added: Attributes) -> Node:
+    values, parts = _divide(part.parts, tables, added)
     attributes = {**part.attributes, **(added if part.by else {}), **values}
     if part.shape == "list":
         element = object_columns(attributes, parts, "element")
-        return Repeated(part.key, element, is_never_null=True)
+        return Repeated(part.key, element, is_never_null=tables[part.table])
     group = object_columns(attributes, parts, part.key)
-    return replace(group, holds_counts=part.shape == "counts")
+    return replace(group, holds_counts=part.shape == "counts" and tables[part.table])
 
 
 def object_columns(
@@ -131,7 +145,7 @@ def _split(
 def _nested_values(part: Node, rows: list[Row]) -> list[Any]:
     values = [row.pop(part.name, None) for row in rows]
     if isinstance(part, Repeated):
-        return [value or [] for value in values]
+        return [value or [] for value in values] if part.is_never_null else values
     if isinstance(part, Group) and part.holds_counts:
         none = {child.name: 0 for child in part.children if child.name != OTHER}
         return [none | (value or {}) for value in values]

@@ -8,7 +8,7 @@ columns; the columns of a recipe's records come from their JSON Schema.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from types import NoneType
@@ -60,11 +60,13 @@ class Parquet(Format):
 
     Attributes:
         core: The core that encodes rows.
+        absent: Tables whose columns contain only nulls, because the dump lacks them.
     """
 
     holds_record: ClassVar[bool] = True
     header = PARQUET
     core: Core = "python"
+    absent: Sequence[str] = ()
     segment_bytes = ROW_GROUP_BYTES
 
     @classmethod
@@ -78,15 +80,14 @@ class Parquet(Format):
             form.record_schema = recipe.schema
             form.is_one_a_question = recipe.is_by_site
         assert isinstance(form, Parquet)
-        form.core = options.core
+        form.core, form.absent = options.core, options.absent
         return form
 
     @cached_property
     def columns(self) -> Group:
         """The columns, which depend only on the options."""
-        return question_columns(
-            self.fields, self.tables, self.site, is_attributed=self.is_attributed
-        )
+        tables = dict.fromkeys(self.tables, True) | dict.fromkeys(self.absent, False)
+        return question_columns(self.fields, tables, self.site, is_attributed=self.is_attributed)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """Return the object on a line, for use by `OpenRowGroup` only."""
