@@ -125,6 +125,7 @@ class RowKeywords(QuestionKeywords, total=False):
     drop_users: str | os.PathLike[str] | Iterable[int] | None
     drop_posts: str | os.PathLike[str] | Iterable[int] | None
     as_of: str | date | None
+    body: Literal["html", "text", "markdown"]
     errors: Literal["repair", "skip"]
     jobs: int | None
     core: Literal["auto", "python", "compiled"]

@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import (
+    BodyAs,
     ChangesFormat,
     Core,
     Operation,
@@ -106,6 +107,14 @@ class RowOptions(PartFilters):
         more="Questions and answers are restored from `PostHistory.xml` and `Votes.xml`; other "
         "types of posts are left out. Other tables have the rows that existed. Columns whose "
         "former values are unknown, such as `Reputation`, are null.",
+    )
+    body: BodyAs = like(
+        "body",
+        "Form of the bodies of posts.",
+        accepts=BodyAs,
+        default="html",
+        more="Other texts, such as comments, stay as in the dump. The name of the dump decides "
+        "whether Markdown has formulas.",
     )
     errors: TableErrors = like(
         "errors",

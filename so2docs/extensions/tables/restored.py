@@ -87,8 +87,9 @@ def restore_posts(source: str, options: TableOptions, folder: str) -> RestoredPo
     """
     import pyarrow as pa
 
-    path, columns, batches, count = os.path.join(folder, "restored"), TableColumns(POSTS), 0, 0
-    names = ("as_of", "errors", "core", "jobs")
+    path, columns = os.path.join(folder, f"restored-{options.body}"), TableColumns(POSTS)
+    batches = count = 0
+    names = ("as_of", "body", "errors", "core", "jobs")
     kwargs: dict[str, Any] = {name: getattr(options, name) for name in names}
     for name in ("drop_users", "drop_posts"):
         listed = getattr(options, name)

@@ -218,23 +218,25 @@ def open_run(
         temporary_folder(options.work_dir or folder) as work,
         start_reader(pending, work, jobs=options.jobs, progress=progress) as reader,
     ):
-        restored = None
+        restored = selected = None
         writes_posts = any(file.table == POSTS for file in pending)
         if options.as_of is not None and (writes_posts or (pending and options.has_part)):
             # Imported here, because only tables of a date need a conversion.
             from so2docs.extensions.tables.restored import restore_posts
 
-            restored = restore_posts(source.path, options, work)
+            restored = selected = restore_posts(source.path, options, work)
+            if options.max_body is not None and options.body != "html":  # It limits the HTML.
+                selected = restore_posts(source.path, replace(options, body="html"), work)
         written = [file.table.name for file in pending]
         selections = dict.fromkeys(written, RowSelection.of_dates(options))
         if written and (options.has_part or options.has_drops):
             # Imported here, because importing Arrow's functions takes 0.2 s.
             from so2docs.extensions.tables.part import Scanner, select_rows
 
-            scanner = Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, restored)
+            scanner = Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, selected)
             present = [file.table.name for file in read_first]
             selections = select_rows(scanner, present, written)
-        yield TableRun(options, selections, reader, work, restored)
+        yield TableRun(options, selections, reader, work, restored, source.published_host())
 
 
 def _check_is_folder(path: str) -> None:
@@ -303,6 +305,7 @@ class TableRun:
         reader: Reader of the tables.
         work: Folder for temporary files.
         restored: The posts of a date, in place of those of the dump.
+        host: Host of the site; None if unknown.
     """
 
     options: TableOptions
@@ -310,6 +313,7 @@ class TableRun:
     reader: TableReader
     work: str
     restored: RestoredPosts | None
+    host: str | None
 
     def write(self, target: _TableFiles, files: NewFiles) -> list[FlatTable]:
         """Write the tables of a target under temporary names, and return their counts."""
@@ -357,7 +361,7 @@ class TableRun:
 
         def visit(number: int) -> OpenVisitor:
             stored = os.path.join(self.work, f"{file.table.name}-{number}")
-            return partial(open_columns, file.table, self.options, selection, stored)
+            return partial(open_columns, file.table, self.options, selection, stored, self.host)
 
         for tally, (segments, strays, misfits) in self._results(file, table, visit):
             yield segments, strays

@@ -12,7 +12,8 @@ from so2docs.extensions.tables.writing import ENCODERS, LEVEL
 from so2docs.options.products import TableOptions
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.segments import Segment, store
-from so2docs.schema import Table
+from so2docs.parse import bodies
+from so2docs.schema import POSTS, Table
 
 _UNKNOWN_BEFORE = {
     "comments": ("Score",),
@@ -30,13 +31,20 @@ class ColumnsVisitor(BatchVisitor):
         options: The options.
         selection: Filter of the rows.
         path: File for the segments.
+        host: Host of the site, which determines the delimiter of formulas in Markdown.
     """
 
     def __init__(
-        self, table: Table, options: TableOptions, selection: RowSelection, path: str
+        self,
+        table: Table,
+        options: TableOptions,
+        selection: RowSelection,
+        path: str,
+        host: str | None,
     ) -> None:
         super().__init__(table, options)
         self._options, self._selection, self._path = options, selection, path
+        self._host = host
         self._misfits = 0
         self._stray_lines = bytearray()
         self._segments: list[Segment] = []
@@ -65,12 +73,29 @@ class ColumnsVisitor(BatchVisitor):
         if options.as_of is not None:
             for name in _UNKNOWN_BEFORE.get(self.table.name, ()):
                 kept = _without_values(kept, name)
+        elif self.table == POSTS:  # Restored bodies already have their form.
+            kept = self._convert_bodies(kept)
         if kept.num_rows:
             dialect = None if options.load is None else DIALECTS[options.load]
             encoder = ENCODERS[options.format](self.columns.schema, dialect)
             segments = [encoder.encode(kept)]
         if segments or self._strays:
             self._segments, self._strays = store(self._path, segments, self._strays)
+
+    def _convert_bodies(self, rows: Any) -> Any:
+        """Convert the HTML of posts, an Arrow table, to the requested form."""
+        convert = bodies.converter(self._options.body, self._options.core, self._host)
+        if convert is None:
+            return rows
+        import pyarrow as pa
+
+        column = rows.column("Body")
+        texts = [
+            pa.array((text and convert(text) for text in part.to_pylist()), pa.string())
+            for part in column.chunks  # One at a time, because Python strings take more memory.
+        ]
+        index = rows.schema.get_field_index("Body")
+        return rows.set_column(index, "Body", pa.chunked_array(texts, pa.string()))
 
     def result(self) -> tuple[list[Segment], list[Segment], int]:
         """Return the segments of the table, those of the strays file, and the number of misfits."""
@@ -88,7 +113,7 @@ def _without_values(rows: Any, name: str) -> Any:
 
 @contextmanager
 def open_columns(
-    table: Table, options: TableOptions, selection: RowSelection, path: str
+    table: Table, options: TableOptions, selection: RowSelection, path: str, host: str | None
 ) -> Iterator[ColumnsVisitor]:
     """Open the visitor of a chunk; leaving the context writes the segments.
 
@@ -98,5 +123,5 @@ def open_columns(
     from so2docs.extensions.parquet.arrow import system_memory
 
     with system_memory():
-        yield (visitor := ColumnsVisitor(table, options, selection, path))
+        yield (visitor := ColumnsVisitor(table, options, selection, path, host))
         visitor.finish()
