@@ -62,6 +62,13 @@ def test_tables_of_several_dumps(jobs: int, dumps: list[Path], tmp_path: Path) -
         so2docs.for_each_site(so2docs.tables, dumps[:2], out, since="never", jobs=1)
 
 
+def test_a_database_with_several_tables_counts_once(dumps: list[Path], tmp_path: Path) -> None:
+    [result] = so2docs.for_each_site(so2docs.tables, dumps[:1], tmp_path / "out", format="sqlite")
+    assert len(result.result) == 2
+    size = (tmp_path / "out" / dumps[0].name / "tables.db").stat().st_size
+    assert result.result.columns()["bytes"] == size
+
+
 def test_tags_of_several_dumps(dumps: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = run("tags", *dumps, "--output-dir", out, "--jobs", "1", code=3)

@@ -90,10 +90,15 @@ class TablesReport(Printed, Mapping[str, FlatTable]):
         return any(table.is_new for table in self.tables.values())
 
     def columns(self) -> dict[str, int | float]:
-        """Return this dump's row of a table of several sites."""
+        """Return this dump's row of a table of several sites; a database counts once."""
         tables = self.tables.values()
-        numbers = {name: sum(getattr(table, name) for table in tables) for name in _SUMMED}
-        return {"tables": len(tables), **numbers, "seconds": self.seconds}
+        return {
+            "tables": len(tables),
+            "rows": sum(table.rows for table in tables),
+            "written": sum(table.written for table in tables),
+            "bytes": sum({table.path: table.bytes for table in tables}.values()),
+            "seconds": self.seconds,
+        }
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Yield a line for each table, then wall time and memory."""
@@ -101,6 +106,3 @@ class TablesReport(Printed, Mapping[str, FlatTable]):
             yield name, str(table)
         yield "time", f"{self.seconds:.2f} s ({plural(self.jobs, 'job')})"
         yield memory_line(self.peak_memory_bytes)
-
-
-_SUMMED = ("rows", "written", "bytes")
