@@ -137,6 +137,7 @@ class TableKeywords(RowKeywords, total=False):
     """Options of `so2docs.tables`."""
 
     only: str | Iterable[OnlyName]
+    types: bool
     format: Literal["parquet", "csv", "jsonl", "sqlite", "duckdb", "arrow"]
     load: Literal["postgres", "mysql", "sqlserver", "clickhouse"] | None
     single_file: bool

@@ -162,6 +162,13 @@ class TableOptions(RowOptions):
         parse=_table_names,
         metavar="TABLES",
     )
+    types: bool = option(
+        "Output",
+        "run",
+        "Also write PostTypes, VoteTypes, LinkTypes, PostHistoryTypes and CloseReasonTypes, the "
+        "names of the types, which dumps do not contain.",
+        False,
+    )
     format: TableFormat = option(
         "Output",
         "output",

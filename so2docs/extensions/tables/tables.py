@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -23,6 +23,7 @@ from so2docs.extensions.tables.columns import RowSelection, TableColumns
 from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.script import write_script
 from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, definitions
+from so2docs.extensions.tables.types import TYPES, write_types
 from so2docs.extensions.tables.visitors import open_columns
 from so2docs.extensions.tables.writing import EXTENSIONS, TableWriter, writer_for
 from so2docs.options.choices import (
@@ -151,8 +152,10 @@ def tables(
     report = TablesReport(where)
     # Files can be resumed, since a repeated call skips complete tables; a database cannot, since it
     # is renamed only after its last table.
-    with disk_errors(), resumable(lambda: bool(report)), source:
+    with disk_errors(), resumable(lambda: bool(report)), source, ExitStack() as stack:
         files, read_first = find_files(source, options)
+        if options.types:
+            files += write_types(stack.enter_context(temporary_folder(options.work_dir)))
         targets = _targets(source, where, files, options, read_first)
         for target in targets:
             target.results = target.find(force=options.force, update=options.update)
@@ -171,7 +174,8 @@ def tables(
                     results = target.build(force=options.force, update=options.update)
                 report.tables |= {table.name: table for table in results}
             if dialect is not None:
-                loaded = [table for table in DUMP.values() if table.name in report]
+                known = (*DUMP.values(), *TYPES.values())
+                loaded = [table for table in known if table.name in report]
                 if options.single_file and options.load is not None:
                     write_script(script, loaded, options.load)
                 else:
@@ -235,7 +239,7 @@ def open_run(
 
             scanner = Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, selected)
             present = [file.table.name for file in read_first]
-            selections = select_rows(scanner, present, written)
+            selections |= select_rows(scanner, present, [name for name in written if name in DUMP])
         yield TableRun(options, selections, reader, work, restored, source.published_host())
 
 
