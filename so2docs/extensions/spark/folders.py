@@ -31,17 +31,16 @@ _OURS = (PART, ".strays", *_DRAFTS, _RUN, SUCCESS, ERROR)
 
 
 def begin(task: tuple[str, str]) -> None:
-    """Assign a site's folder to a run, given as a pair, and mark the folder as unfinished.
+    """Assign a site's folder to a run, given as a pair.
 
-    Existing part files stay until they are replaced. An earlier run that is still writing to the
-    folder will fail.
+    The files of an earlier conversion stay valid until `finish` replaces them. An earlier run that
+    is still writing to the folder will fail.
     """
     folder, run = task
     with disk_errors():
         stores.make_folder(folder)
         stores.write(stores.join(folder, _RUN), run.encode())
-        for name in (SUCCESS, ERROR):
-            stores.remove(stores.join(folder, name))
+        stores.remove(stores.join(folder, ERROR))
 
 
 def make_draft(folder: str, work_dir: str) -> tempfile.TemporaryDirectory[str]:
@@ -79,8 +78,10 @@ def temporary_folder() -> Iterator[str]:
 def finish(folder: str, run: str, draft: str, report: Report) -> None:
     """Move the files of a draft to the site's folder, and list them in `_SUCCESS`.
 
-    Other attempts of the same run may publish the same files, with the same bytes. Drafts and part
-    files of earlier attempts and conversions are removed. The report gets the published names.
+    The `_SUCCESS` of an earlier conversion is removed first, so that no reader takes a mixture of
+    files for finished. Other attempts of the same run may publish the same files, with the same
+    bytes. Drafts and part files of earlier attempts and conversions are removed. The report gets
+    the published names.
 
     Raises:
         OutputError: Another run has taken the folder.
@@ -97,6 +98,9 @@ def finish(folder: str, run: str, draft: str, report: Report) -> None:
         files[name] = report.strays_path
         report.strays_path = stores.join(folder, name)
     sizes = {name: os.path.getsize(path) for name, path in sorted(files.items())}
+    check_run(folder, run)
+    if _read_success(folder).get("run") != run:
+        stores.remove(stores.join(folder, SUCCESS))
     for name in sizes:
         check_run(folder, run)
         stores.publish(files[name], stores.join(folder, name))
@@ -115,8 +119,7 @@ def finish(folder: str, run: str, draft: str, report: Report) -> None:
 
 def remove_leftovers(folder: str) -> None:
     """Remove the drafts of killed attempts from a finished folder that no run is writing to."""
-    names = storage.list_folder(folder)
-    for name in names if _RUN not in names else ():
+    for name in storage.list_folder(folder):
         if name.startswith(_DRAFTS):
             stores.remove(stores.join(folder, name))
 
@@ -152,10 +155,16 @@ class SiteFolder(Product[bool]):
         return [provenance.load(orjson.dumps(_read_success(self.path).get("provenance")))]
 
     def compare(self) -> Comparison:
-        """Compare the folder; if it is up to date but a file lacks its size, it is `missing`."""
+        """Compare the folder; `missing` if it is up to date, but a file lacks its size.
+
+        So is a folder that a run has begun to replace: the run may have been killed, and its
+        drafts are still there.
+        """
         comparison = super().compare()
         if comparison.state != UP_TO_DATE:
             return comparison
+        if _RUN in storage.list_folder(self.path):
+            return Comparison("missing")
         sizes = _read_success(self.path)["files"]
         with suppress(OSError):
             paths = {name: stores.join(self.path, name) for name in sizes}
@@ -165,9 +174,13 @@ class SiteFolder(Product[bool]):
 
 
 def check_run(folder: str, run: str) -> None:
-    """Raise `OutputError` if another run is writing to a folder or has finished it."""
+    """Raise `OutputError` if another run is writing to a folder or has finished it.
+
+    If both files are missing, an attempt of this run has just removed the `_SUCCESS` of another
+    attempt, believing it to be that of an earlier run. It will write the file again.
+    """
     current = _read(folder, _RUN).decode(errors="replace")
-    if (current or _read_success(folder).get("run", "")) != run:
+    if (current or _read_success(folder).get("run", run)) != run:
         raise OutputError(
             f"{folder}: another run is writing to this folder; wait for it, or choose another "
             "output"

@@ -31,7 +31,7 @@ from so2docs.processes.python import find_python
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_RESUMES = "the same command converts the sites whose folders have no _SUCCESS"
+_RESUMES = "the same command converts the sites that are not finished"
 
 _ON_FOLDERS = ("force", "update")
 """Options that concern only the folders of sites."""
@@ -96,6 +96,8 @@ def spark(
 
     A question or answer is kept if it passes all filters. --limit and --sample-size apply to each
     dump, and --nest reads the tables next to each dump.
+
+    Exit codes: 0 done, 1 an error, 2 usage error, 3 some of several sites failed.
     """
     from so2docs.api.sites import exit_code, summary
     from so2docs.extensions.spark.api import convert

@@ -207,6 +207,24 @@ def test_a_later_run_converts_only_the_repaired_dump(session: Any, tmp_path: Pat
 
 
 @pytest.mark.spark
+def test_a_failed_update_leaves_the_earlier_files(session: Any, tmp_path: Path) -> None:
+    dump, out = tmp_path / "in" / "wide" / "Posts.xml", tmp_path / "out"
+    sparse_dump(dump, range(1, 2000, 3))
+    convert = partial(on_spark.convert, session, dump, out, update=True, chunk_bytes=10_000)
+    convert()
+    before = files_of(out)
+    sparse_dump(dump, range(1, 2600, 3), malformed=1201)
+    with pytest.raises(so2docs.MalformedDumpError):
+        convert()
+    after = files_of(out)
+    assert after.keys() - before.keys() == {"wide/_error.xml", "wide/_run"}
+    assert {name: after[name] for name in before} == before
+    sparse_dump(dump, range(1, 2000, 3))
+    assert list(reports(convert())) == ["wide"]
+    assert files_of(out) == before
+
+
+@pytest.mark.spark
 def test_urls_are_read_and_written_by_way_of_fsspec(session: Any, tmp_path: Path) -> None:
     pattern, out = f"file://{SAMPLES}/s*.xml", f"file://{tmp_path}/out"
     report = on_spark.convert(session, pattern, out, chunk_bytes=700)
@@ -460,7 +478,7 @@ def test_an_interrupted_command_gives_the_next_step(tmp_path: Path) -> None:
     # The JVM ends with the command, and may log a last line about its Python worker.
     lines = [line for line in stderr.splitlines() if " ERROR Executor: " not in line]
     assert lines[-1] == (
-        "so2docs: interrupted; the same command converts the sites whose folders have no _SUCCESS"
+        "so2docs: interrupted; the same command converts the sites that are not finished"
     )
     assert "Traceback" not in stderr
     assert not (tmp_path / "out" / "wide" / "_SUCCESS").exists()

@@ -11,7 +11,7 @@ import pytest
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.extensions.spark import folders
+from so2docs.extensions.spark import folders, stores
 from so2docs.extensions.spark.sites import Site, convert_site
 from so2docs.report import Report
 
@@ -51,6 +51,40 @@ def test_the_drafts_of_killed_attempts_are_removed_at_the_end(tmp_path: Path) ->
     killed.mkdir(parents=True)
     (tmp_path / "site" / "_part-00000.jsonl.of-a-killed-attempt").touch()
     with folders.make_draft(folder, folder) as draft:
+        finish(folder, "run", draft)
+    assert sorted(os.listdir(folder)) == ["_SUCCESS", "part-00000.jsonl"]
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_an_earlier_conversion_stays_until_the_new_files_are_complete(
+    attempts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(tmp_path / "site")
+    success = tmp_path / "site" / "_SUCCESS"
+    publish, marked = stores.publish, []
+
+    def note_and_publish(*paths: str) -> None:
+        marked.append(success.exists())
+        publish(*paths)
+
+    monkeypatch.setattr(stores, "publish", note_and_publish)
+    for run in ("earlier", "later"):
+        folders.begin((folder, run))
+        assert success.exists() == (run == "later")
+        for _ in range(attempts):
+            with folders.make_draft(folder, folder) as draft:
+                finish(folder, run, draft)
+    # The second attempt of a run does not remove the file of the first.
+    assert marked == [False, True][:attempts] * 2
+    assert json.loads(success.read_bytes())["run"] == "later"
+
+
+def test_an_attempt_continues_without_both_marks(tmp_path: Path) -> None:
+    """It may have removed the `_SUCCESS` of another attempt of its run, which removed `_run`."""
+    folder = str(tmp_path / "site")
+    folders.begin((folder, "run"))
+    with folders.make_draft(folder, folder) as draft:
+        (tmp_path / "site" / "_run").unlink()
         finish(folder, "run", draft)
     assert sorted(os.listdir(folder)) == ["_SUCCESS", "part-00000.jsonl"]
 
