@@ -18,7 +18,7 @@ from so2docs.errors import (
     WorkerDiedError,
     without_secrets,
 )
-from so2docs.extensions.spark import folders, sites
+from so2docs.extensions.spark import folders, sites, stores
 from so2docs.extensions.spark.jobs import run
 from so2docs.extensions.spark.sites import Dumps, Site, convert_site, raise_or_note
 from so2docs.options.keywords import FileKeywords
@@ -39,6 +39,11 @@ several tasks took 21.3 s."""
 
 _TRANSIENT = (ClusterError, DiskFullError, WorkerDiedError)
 """Errors caused by an executor rather than by a dump, so that another attempt may succeed."""
+
+_GONE = (
+    "is gone: no dump of this run has its name; if it was closed or renamed, remove its folder, "
+    "because readers of all folders read it too"
+)
 
 _THREADS = 8
 """Maximum number of simultaneous Spark jobs, if each site has its own job."""
@@ -81,9 +86,10 @@ def convert(
             is a complete file.
 
     Returns:
-        The result of each site, sorted by site. The state is `converted`, `up to date` or
-        `failed`; the peak memory in a `Report` is that of a task: a Python worker and its child
-        processes, without the JVM heap of the executor.
+        The result of each site, sorted by site. The state is `converted`, `up to date`, `failed`,
+        or, if `source` is a pattern or a list, `gone`: an earlier run finished the site, and this
+        run has no dump of it. The peak memory in a `Report` is that of a task: a Python worker and
+        its child processes, without the JVM heap of the executor.
 
     Raises:
         OptionError: An option has a value that is not allowed.
@@ -99,10 +105,11 @@ def convert(
     )
     failures: dict[Site, So2docsError] | None = {} if on_error == "skip" else None
     kwargs["split"] = PART_BYTES
+    folder = sites.locate(output_dir)
     sizes = sites.plan(
         sites.patterns(source),
         partial(run, spark),
-        sites.locate(output_dir),
+        folder,
         site_field,
         failures,
         keywords=kwargs,
@@ -111,6 +118,8 @@ def convert(
     )
     results = [_result(s, UP_TO_DATE) for s, size in sizes.items() if size is None]
     pending = {s: size for s, size in sizes.items() if size is not None}
+    if sites.is_several(source):
+        results += _find_gone(spark, folder, [*sizes, *(failures or {})])
     run_id = uuid.uuid4().hex
     begun = run(spark, folders.begin, [(s.folder, run_id) for s in pending])
     pending = {s: pending[s] for s, _ in raise_or_note(zip(pending, begun, strict=True), failures)}
@@ -125,6 +134,15 @@ def _result(
     site: Site, state: SiteState, report: Report | None = None, error: Exception | None = None
 ) -> SiteResult:
     return SiteResult(site.name, site.folder, state, report, error, without_secrets(site.path))
+
+
+def _find_gone(spark: SparkSession, folder: str, found: Sequence[Site]) -> list[SiteResult]:
+    """Return a result for each finished site in the output folder without a dump in this run."""
+    task = partial(folders.find_finished, names={site.name for site in found})
+    [names] = run(spark, task, [folder])
+    if isinstance(names, So2docsError):
+        raise names
+    return [SiteResult(name, stores.join(folder, name), "gone", note=_GONE) for name in names]
 
 
 def _convert_sites(

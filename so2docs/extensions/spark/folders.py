@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -122,6 +122,12 @@ def remove_leftovers(folder: str) -> None:
     for name in storage.list_folder(folder):
         if name.startswith(_DRAFTS):
             stores.remove(stores.join(folder, name))
+
+
+def find_finished(folder: str, names: Collection[str]) -> list[str]:
+    """List the finished folders of sites in a folder, except those with these names."""
+    others = [name for name in storage.list_folder(folder) if name not in names]
+    return [name for name in others if _read_success(stores.join(folder, name))]
 
 
 def read_report(folder: str, run: str) -> Report | None:

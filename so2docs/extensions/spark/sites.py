@@ -134,15 +134,19 @@ def check_options(
     # Executors may not see the files of lists, or see them elsewhere.
     lists = {name: getattr(options.filters, name) for name in kwargs if name in _ID_LISTS}
     kwargs |= {name: sorted(value.ids) for name, value in lists.items() if value is not None}
-    is_several = not isinstance(source, str | os.PathLike) or storage.is_pattern(os.fspath(source))
-    if is_several:
+    if is_several(source):
         check_several(form, site_field)
     if site is None:
         return kwargs
-    if is_several:
+    if is_several(source):
         raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
     checked_host(site)
     return {**kwargs, "site": site}
+
+
+def is_several(source: Dumps) -> bool:
+    """Return whether the source is a list or a pattern."""
+    return not isinstance(source, str | os.PathLike) or storage.is_pattern(os.fspath(source))
 
 
 def find_dumps(pattern: str) -> list[str]:

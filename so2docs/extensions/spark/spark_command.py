@@ -121,7 +121,7 @@ def spark(
     if not quiet:
         tell(summary(results))
     for result in results:
-        if result.error is not None:
+        if result.error is not None or result.note:
             say(result)
     return exit_code(results)
 

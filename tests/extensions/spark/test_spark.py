@@ -225,6 +225,32 @@ def test_a_failed_update_leaves_the_earlier_files(session: Any, tmp_path: Path) 
 
 
 @pytest.mark.spark
+def test_sites_without_a_dump_are_gone(session: Any, tmp_path: Path) -> None:
+    dumps = [
+        sparse_dump(tmp_path / "in" / name / "Posts.xml", range(1, 20, 3))
+        for name in ("kept", "gone", "failed")
+    ]
+    out = f"file://{tmp_path}/out"
+    on_spark.convert(session, dumps, out)
+    (tmp_path / "out" / "notes").mkdir()
+    (tmp_path / "out" / "report.json").touch()
+    dumps[1].unlink()
+    dumps[2].write_text("<posts><row")
+    pattern = str(tmp_path / "in" / "*" / "Posts.xml")
+    results = on_spark.convert(session, pattern, out, on_error="skip", update=True)
+    assert {one.site: one.state for one in results} == {
+        "kept": "up to date",
+        "gone": "gone",
+        "failed": "failed",
+    }
+    gone = results[1]
+    assert gone.output == f"{out}/gone"
+    assert str(gone).startswith("gone: is gone: no dump of this run")
+    single = on_spark.convert(session, dumps[0], out)
+    assert [one.site for one in single] == ["kept"]
+
+
+@pytest.mark.spark
 def test_urls_are_read_and_written_by_way_of_fsspec(session: Any, tmp_path: Path) -> None:
     pattern, out = f"file://{SAMPLES}/s*.xml", f"file://{tmp_path}/out"
     report = on_spark.convert(session, pattern, out, chunk_bytes=700)
