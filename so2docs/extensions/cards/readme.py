@@ -246,7 +246,8 @@ def _notes(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
         if linked := output.manifest.counts.get("linked_elsewhere"):
             left_out = f"{plural(linked, 'question')} with a link to another share"
             yield f"\n`{output.name}`: {left_out} left out.\n"
-        if output.documents and (empty := output.splits.keys() - _full_splits(output)):
+        has_splits = output.documents and not output.is_retrieval_set
+        if has_splits and (empty := output.splits.keys() - _full_splits(output)):
             names = ", ".join(f"`{name}`" for name in sorted(empty))
             yield f"\n`{output.name}`: no configuration lists {names}, which has no record.\n"
 

@@ -269,6 +269,7 @@ def test_the_card_of_a_retrieval_set(tmp_path: Path) -> None:
     assert lines[1:3] == ["license:", "- cc-by-sa-4.0"]
     assert [line for line in lines if "path:" in line] == configurations
     assert len(configurations) == 3
+    assert "no configuration lists" not in (output / "README.md").read_text(encoding="utf-8")
     assert not so2docs.convert(SITE, output, recipe="beir", card=True).is_new
     so2docs.convert(SITE, output, recipe="beir", card=True, force=True)
     command = re.findall(r"^\$ so2docs (.*)$", front_matter(output / "README.md")[1], re.MULTILINE)
