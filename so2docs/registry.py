@@ -25,6 +25,7 @@ EXTENSIONS: dict[str, dict[str, str]] = {
         "preferences": "so2docs.extensions.recipes.answers:PREFERENCES",
         "pairs": "so2docs.extensions.recipes.answers:PAIRS",
         "triplets": "so2docs.extensions.recipes.answers:TRIPLETS",
+        "texts": "so2docs.extensions.recipes.embeddings:TEXTS",
         "qa": "so2docs.extensions.recipes.answers:QA",
         "messages": "so2docs.extensions.recipes.answers:MESSAGES",
         "thread": "so2docs.extensions.recipes.threads:THREAD",
@@ -33,6 +34,7 @@ EXTENSIONS: dict[str, dict[str, str]] = {
         "edits": "so2docs.extensions.recipes.parts:EDITS",
         "hub": "so2docs.extensions.recipes.hub:HUB",
         "beir": "so2docs.extensions.recipes.beir:BEIR",
+        "duplicates": "so2docs.extensions.recipes.duplicates:DUPLICATES",
     },
     "so2docs.stores": {
         "http": "so2docs.extensions.remote.files:WEB_SERVERS",

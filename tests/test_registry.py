@@ -145,6 +145,6 @@ def test_refuses_invalid_plugins(theirs: Path, tmp_path: Path) -> None:
     for words in (
         "wrong, which another package registers in so2docs.recipes (theirs:NEITHER), cannot",
         "cannot be used: module 'theirs' has no attribute 'Gone'",
-        "beir, titles, plain, wrong, gone, or package.module",
+        "duplicates, titles, plain, wrong, gone, or package.module",
     ):
         assert words in messages

@@ -107,8 +107,8 @@ class Adjustments:
         settings: Settings passed to the function as keywords. With `BEST`, the documents have only
             the best answer, unless the recipe needs all answers.
         options: Names of options of the conversion that are passed to the function as `True`.
-        variants: Recipes that replace this recipe if a setting or option is given, by its name.
-            Variants may themselves have variants.
+        variants: Recipes that replace this recipe, by the name of the setting or option that must
+            be true, or by `NAME=VALUE` of a setting. Variants may themselves have variants.
         needs_all_answers: Whether the function needs all answers, because it compares them. If
             so, the setting `best` is passed to the function instead of filtering the documents.
         check: Function that takes the given settings before the conversion, and raises

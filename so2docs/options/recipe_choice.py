@@ -151,9 +151,10 @@ def _read_settings(recipe: Recipe, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
     values = dict(choice.settings) | dict.fromkeys(choice.options, True)
-    while name := next((name for name in recipe.adjustments.variants if values.get(name)), None):
-        del values[name]
-        recipe = recipe.adjustments.variants[name]
+    given = {name if value is True else f"{name}={value}": name for name, value in values.items()}
+    while key := next((key for key in recipe.adjustments.variants if key in given), None):
+        del values[given.pop(key)]
+        recipe = recipe.adjustments.variants[key]
     if not values:  # Most choices; this is asked 29 times in a conversion.
         return recipe
     if not recipe.adjustments.needs_all_answers:

@@ -7,16 +7,63 @@ import json
 import pytest
 from support.command import run
 
-from so2docs.options.recipe_choice import ALIASES, RECIPES
+from so2docs.extensions.recipes.recipes_command import SETS
+from so2docs.options.recipe_choice import ALIASES, RECIPES, choose_recipe
 
 
 def test_lists_every_recipe() -> None:
     result = run("recipes")
     assert (result.returncode, result.stderr) == (0, "")
-    heads = [line.partition(": ") for line in result.stdout.splitlines()]
+    lines = [line.partition(": ") for line in result.stdout.splitlines()]
+    heads = [line for line in lines if not line[0].startswith("  ")]
     assert [names.split(" or ")[0] for names, _, _ in heads] == list(RECIPES)
     assert all(summary for _, _, summary in heads)
     assert all(alias in result.stdout for alias in ALIASES)
+    assert [name.strip() for name, _, _ in lines if name.startswith("  ")] == sorted(
+        SETS, key=lambda name: list(RECIPES).index(SETS[name][0])
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("stack-exchange-paired", "--recipe pairs --set form=paired"),
+        ("CQADupStack", "--recipe beir"),
+        ("stackexchange-duplicates", "--recipe duplicates"),
+    ],
+)
+def test_finds_the_recipe_of_a_set(name: str, command: str) -> None:
+    result = run("recipes", name)
+    assert (result.returncode, result.stderr) == (0, "")
+    first, _, head, *_ = result.stdout.splitlines()
+    assert first.lower().startswith("  ")
+    assert name.lower() in first.lower()
+    assert first.endswith(f": {command}")
+    assert head.startswith(command.split()[1])
+    if name == "stack-exchange-paired":
+        assert "\n  response_j: better answer" in result.stdout
+        assert '"response_k": "' in result.stdout
+
+
+def test_lists_the_sets_that_a_word_names() -> None:
+    result = run("recipes", "flax")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert len(result.stdout.splitlines()) == 4
+    assert all("flax-sentence-embeddings" in line for line in result.stdout.splitlines())
+
+
+def test_every_set_has_a_recipe_with_its_settings() -> None:
+    for recipe, settings in SETS.values():
+        assert choose_recipe(recipe, settings).settings == tuple(settings.items())
+
+
+def test_an_unknown_name() -> None:
+    for name, hint in (("kto", "of your own\n"), ("tripplets", "did you mean triplets?\n")):
+        result = run("recipes", name)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.startswith(f"so2docs: {name!r} is not a recipe or a part of the name")
+        assert result.stderr.endswith(hint)
+        assert "--recipe" not in result.stderr
 
 
 @pytest.mark.parametrize("name", ["dpo", "chunks", "beir"])

@@ -173,12 +173,15 @@ def test_frozen_and_thawed(dump: Path, output: Path, undisturbed: Undisturbed) -
 
 
 BEIR = {"recipe": "beir", "tables": {"links": "PostLinks.xml"}}
+DUPLICATES = {**BEIR, "recipe": "duplicates", "site": "tea.example.com"}
 CARD = {"split": "2files", "card": True, "report": ""}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["kill", "fail"])
-@pytest.mark.parametrize("keywords", [{}, BEIR, CARD], ids=["", "beir", "card"])
+@pytest.mark.parametrize(
+    "keywords", [{}, BEIR, DUPLICATES, CARD], ids=["", "beir", "duplicates", "card"]
+)
 def test_stopped_at_every_step_on_the_file_system(
     kind: str, keywords: dict[str, Any], tmp_path: Path
 ) -> None:

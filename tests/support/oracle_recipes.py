@@ -197,6 +197,7 @@ def pairs(
     max_days: int | None = None,
     best: bool = False,
     conversational: bool = False,
+    form: str = "trl",
 ) -> list[Row]:
     def day(answer: Row) -> float:
         return datetime.fromisoformat(answer["CreationDate"]).timestamp() / 86_400
@@ -231,6 +232,65 @@ def pairs(
                 row["chosen"] = message("assistant", body(better["Body"]))
                 row["rejected"] = message("assistant", body(worse["Body"]))
             records.append(row)
+            if form == "paired":
+                records[-1] = renamed(row, question, host, body)
+    return records
+
+
+def renamed(row: Row, question: Row, host: str, body: Body) -> Row:
+    """Give a pair the columns of lvwerra/stack-exchange-paired."""
+    site, sides = f"https://{host}", row["metadata"]
+    attribution = {name: sides[name] for name in sides if name not in ("chosen", "rejected")}
+    return {
+        "qid": question["Id"],
+        "question": body(unmarked(question["Body"])),
+        "date": "/".join(question["CreationDate"][:10].split("-")),
+        "metadata": [
+            f"{site}/questions/{question['Id']}",
+            site,
+            f"{site}/users/{question.get('OwnerUserId', -1)}/",
+        ],
+        "response_j": row["chosen"][1:],
+        "response_k": row["rejected"][1:],
+        "attribution": attribution
+        | {"response_j": sides["chosen"], "response_k": sides["rejected"]},
+    }
+
+
+def texts(
+    questions: list[Row],
+    host: str,
+    body: Body,
+    *,
+    form: str = "titlebody_best_voted_answer",
+    min_gap: int = 100,
+) -> list[Row]:
+    """Make the sets of flax-sentence-embeddings, with attribution."""
+    records = []
+    for question in questions:
+        title, text = question["Title"], body(unmarked(question["Body"]))
+        if len(title) < 20 or not 20 <= len(text) <= 4096 or question["Score"] < 0:
+            continue
+        answers = sorted(question["Answers"], key=lambda answer: answer["Score"], reverse=True)
+        named: Row = {}
+        if "answer" in form and answers:
+            named["upvoted_answer"] = answers[0]
+        if "down" in form and answers:
+            worst = next(a for a in answers if a["Score"] == answers[-1]["Score"])
+            if answers[0]["Score"] - worst["Score"] < min_gap:
+                continue
+            named["downvoted_answer"] = worst
+        if "answer" in form and not answers:
+            continue
+        row: Row = {"texts": [title, text]} if form == "title_body" else {}
+        if form != "title_body":
+            row["title_body"] = f"{title} {text}" if "titlebody" in form else title
+        row |= {name: body(answer["Body"]) for name, answer in named.items()}
+        row |= {"tags": question["Tags"], "metadata": about(question, host)}
+        row["metadata"] |= {
+            name: answer_side(answer, question, host) for name, answer in named.items()
+        }
+        records.append(row)
     return records
 
 
@@ -257,16 +317,24 @@ def triplets(questions: list[Row], host: str, body: Body, max_negative: int = 0)
     return records
 
 
-def duplicates(questions: list[Row], host: str, body: Body) -> list[Row]:
-    """Make a record for each question and each question that it duplicates, by its links."""
+def duplicates(questions: list[Row], host: str, body: Body) -> dict[str, list[Row]]:
+    """Make the records of each file for each question and each question that it duplicates."""
     by_id = {question["Id"]: question for question in questions}
-    records = []
-    for pair in sorted(linked(by_id, 3)):
-        sides = dict(zip(("anchor", "positive"), (by_id[number] for number in pair), strict=True))
-        record: Row = {name: asked(question, body) for name, question in sides.items()}
-        record["metadata"] = {name: about(question, host) for name, question in sides.items()}
-        records.append(record)
-    return records
+    files: dict[str, list[Row]] = {
+        name: [] for name in ("post-post-pair", "title-title-pair", "body-body-pair", "attribution")
+    }
+    for numbers in sorted(linked(by_id, 3)):
+        pair = [by_id[number] for number in numbers]
+        texts = {
+            "title": [question["Title"] for question in pair],
+            "body": [body(unmarked(question["Body"])) for question in pair],
+            "post": [asked(question, body).removesuffix("\n\n") for question in pair],
+        }
+        for name, (first, second) in texts.items():
+            files[f"{name}-{name}-pair"].append({f"{name}1": first, f"{name}2": second})
+        first, second = (about(question, host) for question in pair)
+        files["attribution"].append({"question1": first, "question2": second})
+    return files
 
 
 def linked(questions: dict[int, Row], kind: int) -> set[tuple[int, int]]:

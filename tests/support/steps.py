@@ -32,7 +32,8 @@ Arguments = tuple[object, ...]
 def convert(dump: Path, folder: Path) -> None:
     if "report" in KEYWORDS:
         KEYWORDS["report"] = folder / "report.json"
-    name = "set" if KEYWORDS.get("recipe") == "beir" else "questions.jsonl.gz"
+    is_set = KEYWORDS.get("recipe") in ("beir", "duplicates")
+    name = "set" if is_set else "questions.jsonl.gz"
     so2docs.convert(dump, folder / name, jobs=1, chunk_bytes=2000, **KEYWORDS)
 
 

@@ -13,6 +13,13 @@ place of texts (the conversational form). The score of `preferences` decides whi
 A question gives at most ten pairs, as in lvwerra/stack-exchange-paired on the Hugging Face Hub. The
 pairs are drawn with the question's id as the seed, so that every run draws the same pairs.
 
+With `form=paired`, a pair has the columns of lvwerra/stack-exchange-paired, as described in its
+card: the body of the question without its title, the better answer as `response_j`, the worse as
+`response_k`, and `date` and `metadata` as in HuggingFaceH4/stack-exchange-preferences, from which
+it was made. TRL's examples for Llama load it (https://github.com/huggingface/trl,
+`stack_llama/scripts` and `stack_llama_2/scripts` in its research projects). The column
+`attribution`, which that set lacks, has the licences and authors.
+
 `triplets` are pairs in the form of sentence-transformers, which expects the columns in the order
 `anchor`, `positive`, `negative` (https://sbert.net/docs/sentence_transformer/dataset_overview.html).
 A negative has a score of at most 0, because an answer that readers liked is relevant too.
@@ -36,6 +43,7 @@ from operator import itemgetter
 from typing import Any
 
 from so2docs.domain import rank, score
+from so2docs.errors import OptionError, flag
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.posts import (
     is_accepted,
@@ -227,6 +235,24 @@ def pairs(
         yield {**record, **others}
 
 
+def paired(question: Document, **selection: Any) -> Iterator[Record]:
+    """Make records with the columns of lvwerra/stack-exchange-paired from up to ten pairs."""
+    for _, chosen, rejected, others in _pairs(question, **selection):
+        attribution = others["metadata"]
+        sides = {
+            "response_j": attribution.pop("chosen"),
+            "response_k": attribution.pop("rejected"),
+        }
+        yield {
+            "qid": question["Id"],
+            "question": text(question),
+            **_dated(question),
+            "response_j": chosen,
+            "response_k": rejected,
+            "attribution": {**attribution, **sides},
+        }
+
+
 def _pairs(
     question: Document, *, max_days: int | None = None, **selection: Any
 ) -> Iterator[tuple[str, str, str, Record]]:
@@ -342,13 +368,15 @@ def _count_near(starts: list[int], dates: list[int | None], apart: int) -> list[
     return counts
 
 
+_SIDE = record(**posts.SIDE)
+
+
 def _pairs_schema(texts: Schema, *columns: str) -> Schema:
-    side = record(**posts.SIDE)
     return record(
         **dict.fromkeys(columns, texts),
         score_chosen=INTEGER,
         score_rejected=INTEGER,
-        metadata=record(**posts.METADATA, chosen=side, rejected=side),
+        metadata=record(**posts.METADATA, chosen=_SIDE, rejected=_SIDE),
     )
 
 
@@ -371,6 +399,13 @@ _PAIRS = replace(
         QA.adjustments,
         settings=(
             Setting("conversational", "Write messages instead of texts.", bool, False),
+            Setting(
+                "form",
+                "Write the columns of TRL, or of lvwerra/stack-exchange-paired.",
+                str,
+                "trl",
+                choices=("trl", "paired"),
+            ),
             MIN_MARGIN,
             MAX_DAYS,
             replace(BEST, help="Use only pairs whose better answer is the best of all."),
@@ -394,6 +429,44 @@ _PAIRS = replace(
         },
     ),
 )
+
+
+def _check_form(*, conversational: bool = False, form: str = "trl", **others: Any) -> None:
+    if conversational and form == "paired":
+        raise OptionError(
+            f"{flag('settings', 'conversational=true')} contradicts "
+            f"{flag('settings', 'form=paired')}, whose columns are texts; give one of them"
+        )
+
+
+_PAIRED = replace(
+    _PAIRS,
+    function=paired,
+    schema=record(
+        qid=INTEGER,
+        question=TEXT,
+        date=TEXT,
+        metadata=array(TEXT),
+        response_j=TEXT,
+        response_k=TEXT,
+        attribution=record(**posts.METADATA, response_j=_SIDE, response_k=_SIDE),
+    ),
+    fields=(*QA.fields, "CreationDate", "OwnerUserId"),
+    description=replace(
+        _PAIRS.description,
+        meanings={
+            **posts.MEANINGS,
+            "question": "body of the question, without its title",
+            "date": "date of the question",
+            "metadata": "URLs of the question, the site and the author of the question",
+            "response_j": "better answer",
+            "response_k": "worse answer",
+            "attribution": "source, licence and authors of the question",
+            "attribution.response_j": "id, URL, score, licence and authors of the better answer",
+            "attribution.response_k": "id, URL, score, licence and authors of the worse answer",
+        },
+    ),
+)
 PAIRS = replace(
     _PAIRS,
     function=pairs,
@@ -405,7 +478,9 @@ PAIRS = replace(
                 _PAIRS,
                 function=partial(pairs, conversational=True),
                 schema=_pairs_schema(_MESSAGES, *_PAIR),
-            )
+                adjustments=replace(_PAIRS.adjustments, check=_check_form),
+            ),
+            "form=paired": _PAIRED,
         },
     ),
 )
@@ -459,6 +534,14 @@ def preferences(question: Document) -> Iterator[Record]:
         "qid": question["Id"],
         "question": text(question),
         "answers": [_preference(answer, question, host) for answer in answers],
+        **_dated(question),
+    }
+
+
+def _dated(question: Document) -> Record:
+    """Return the date of a question, and the URLs of the question, its site and its author."""
+    host = site_url(question)
+    return {
         "date": str(question.get("CreationDate", ""))[:10].replace("-", "/"),
         "metadata": [question["Url"], host, f"{host}/users/{_user_id(question)}/"],
     }

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import sys
+from collections.abc import Iterable
 from importlib.resources import as_file, files
 from typing import Any
 
@@ -13,16 +14,38 @@ import click
 
 from so2docs.commands.options import command
 from so2docs.commands.terminal import allow_any_encoding
+from so2docs.errors import OptionError, did_you_mean
 from so2docs.options.recipe import Recipe
 from so2docs.options.recipe_choice import ALIASES, RECIPES, choose_recipe
 
 _SHOWN = 60
+
+_FLAX = "flax-sentence-embeddings/stackexchange_{}_jsonl"
+SETS: dict[str, tuple[str, dict[str, str]]] = {
+    "HuggingFaceH4/stack-exchange-preferences": ("preferences", {}),
+    "lvwerra/stack-exchange-paired": ("pairs", {"form": "paired"}),
+    _FLAX.format("titlebody_best_voted_answer"): ("texts", {}),
+    **{
+        _FLAX.format(form): ("texts", {"form": form})
+        for form in (
+            "title_best_voted_answer",
+            "titlebody_best_and_down_voted_answer",
+            "title_body",
+        )
+    },
+    "common-pile/stackexchange": ("thread", {}),
+    "HuggingFaceTB/stackexchange_2025_md": ("hub", {}),
+    "BeIR/cqadupstack": ("beir", {}),
+    "sentence-transformers/stackexchange-duplicates": ("duplicates", {}),
+}
+"""Recipe and settings that give the form of a published set, by the name of the set."""
 
 
 @command(
     """
     so2docs recipes
     so2docs recipes pairs
+    so2docs recipes stack-exchange-paired
     """
 )
 @click.argument("name", required=False)
@@ -30,16 +53,44 @@ def recipes(name: str | None) -> None:
     """List the recipes for convert --recipe, or describe the recipe NAME.
 
     The description has the settings for --set with their defaults, the columns, and a record from
-    the sample, in which long texts are shortened. NAME may also be package.module:name.
+    the sample, in which long texts are shortened. NAME may also be package.module:name, or the
+    name of a published set, or a part of it, for the recipe that rebuilds the set.
     """
     allow_any_encoding()
     if name is None:
         for recipe in map(RECIPES.__getitem__, RECIPES):
-            click.echo(f"{_title(recipe)}")
+            click.echo(_title(recipe))
+            _list_sets(set_ for set_, (made_by, _) in SETS.items() if made_by == recipe.name)
         return
     # Find recipes in the current folder; at the end, so that no file there replaces a module.
     sys.path.append(os.getcwd())
-    choice = choose_recipe(name)
+    settings: dict[str, str] = {}
+    if name not in RECIPES and name not in ALIASES and ":" not in name:
+        sets = [set_ for set_ in SETS if name.lower() in set_.lower()]
+        if not sets:
+            names = (*RECIPES, *ALIASES)
+            raise OptionError(
+                f"{name!r} is not a recipe or a part of the name of a set; recipes are "
+                f"{', '.join(RECIPES)}, or package.module:name of your own"
+                f"{did_you_mean(name, names)}"
+            )
+        _list_sets(sets)
+        if len(sets) > 1:
+            return
+        click.echo()
+        name, settings = SETS[sets[0]]
+    _describe(name, settings)
+
+
+def _list_sets(names: Iterable[str]) -> None:
+    for name in names:
+        recipe, settings = SETS[name]
+        options = "".join(f" --set {key}={value}" for key, value in settings.items())
+        click.echo(f"  {name}: --recipe {recipe}{options}")
+
+
+def _describe(name: str, given: dict[str, str]) -> None:
+    choice = choose_recipe(name, given)
     recipe = choice.recipe
     click.echo(_title(recipe))
     settings = [setting.description for setting in recipe.adjustments.settings]
@@ -48,8 +99,7 @@ def recipes(name: str | None) -> None:
             click.echo(f"\n{heading}:")
         for line in lines:
             click.echo(f"  {line}")
-    click.echo("\nrecord:")
-    _show_record(choice.spec)
+    _show_record(choice.spec, given)
 
 
 def _title(recipe: Recipe) -> str:
@@ -64,15 +114,15 @@ def _columns(recipe: Recipe) -> list[str]:
     return [f"{name}: {recipe.description.meanings.get(name, '')}".rstrip(": ") for name in names]
 
 
-def _show_record(spec: Any) -> None:
+def _show_record(spec: Any, settings: dict[str, str]) -> None:
     from so2docs.api.documents import documents
 
     with (
         as_file(files("so2docs") / "sample" / "sample.stackexchange.com.7z") as dump,
-        documents(dump, recipe=spec, jobs=1) as records,
+        documents(dump, recipe=spec, settings=settings or None, jobs=1) as records,
     ):
         for record in records:
-            click.echo(f"  {json.dumps(_shorten(record), ensure_ascii=False)}")
+            click.echo(f"\nrecord:\n  {json.dumps(_shorten(record), ensure_ascii=False)}")
             break
 
 

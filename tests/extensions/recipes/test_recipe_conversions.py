@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from support.command import run, run_process
 from support.formats_read_back import json_array, jsonl, without_nulls
 from support.interruptions import stopped
 from support.messages import heard
-from support.places import CHECKOUT, DUMPS, LONG, NO_DUMPS, SAMPLES
+from support.places import DUMPS, LONG, NO_DUMPS, SAMPLES
 
 import so2docs
 from so2docs.extensions.markdown.conversion import to_markdown
@@ -44,7 +43,7 @@ WITH_FORMULAS = ("datascience.meta-2024-04", "mathoverflow.meta-2013-09")
 PUBLISHED = list(HOSTS) if LONG else ["dba.meta-2024-04", "beer.stackexchange.com"]
 """With SO2DOCS_LONG=1, all dumps."""
 SITES = PUBLISHED if DUMPS.is_dir() else [pytest.param("", marks=pytest.mark.skip(NO_DUMPS))]
-RECIPES = [name for name in OWN.own if name != "beir"]
+RECIPES = [name for name in OWN.own if not OWN[name].files]
 
 Row = dict[str, Any]
 
@@ -128,7 +127,8 @@ def file_of(output: Path, name: str) -> Path:
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
     expected = site.expected(name, str if name in ("preferences", "blocks") else site.markdown)
-    report = site.convert(tmp_path / "one.jsonl", recipe=name, jobs=1)
+    options: Row = {"body": "markdown"} if name == "texts" else {}
+    report = site.convert(tmp_path / "one.jsonl", recipe=name, jobs=1, **options)
     one = file_of(tmp_path / "one.jsonl", name)
     assert jsonl(one) == expected
     written = {path.name for path in tmp_path.iterdir()}
@@ -299,23 +299,50 @@ def test_linked_questions_are_in_one_share(beer: Path, tmp_path: Path) -> None:
         so2docs.convert(beer, tmp_path / "q.jsonl", without_linked=True, recipe="thread")
 
 
-def test_the_duplicates_of_the_docs(
-    beer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options: Row = {"nest": "links,users", "attribution": True, "body": "markdown"}
-    so2docs.convert(beer, tmp_path / "linked.jsonl.gz", **options)
-    page = (CHECKOUT / "docs" / "publishing.md").read_text()
-    (script,) = re.findall(
-        r"^```python\n(# duplicates.py\n.*?)^```", page, re.DOTALL | re.MULTILINE
-    )
-    monkeypatch.chdir(tmp_path)
-    exec(script, {})
-    questions = oracle_tables.nest(beer, {"links", "users"}).documents
-    expected = oracle_recipes.duplicates(questions, "alcohol.stackexchange.com", to_markdown)
-    records = jsonl(tmp_path / "duplicates.jsonl")
-    assert records
-    assert records == expected
-    assert [list(record)[:2] for record in records] == [["anchor", "positive"]] * len(records)
+def pairs_of(folder: Path) -> dict[str, list[Row]]:
+    return {path.parent.name: jsonl(path) for path in sorted(folder.glob("*/train.jsonl"))}
+
+
+def test_duplicates(site: Site, tmp_path: Path) -> None:
+    """Every pair equals that of the oracle, with any jobs and chunk size."""
+    if not (site.folder / "PostLinks.xml").exists():
+        with pytest.raises(so2docs.So2docsError, match=r"PostLinks.xml"):
+            site.convert(tmp_path / "set", recipe="duplicates")
+        return
+    tables = {"links", "users"} if (site.folder / "Users.xml").exists() else {"links"}
+    questions = oracle_tables.nest(site.folder, tables).documents
+    convert = partial(oracle_recipes.with_absolute_links, host=site.host)
+    expected = oracle_recipes.duplicates(questions, site.host, convert)
+    for folder, options in {
+        "one": {"jobs": 1},
+        "two": {"jobs": 2, "chunk_bytes": 300_000},
+    }.items():
+        report = site.convert(tmp_path / folder, recipe="duplicates", body="html", **options)
+        assert pairs_of(tmp_path / folder) == expected
+        assert (report.records, report.files) == (len(expected["attribution"]), 4)
+    assert not list(tmp_path.rglob("records*"))
+
+
+def test_duplicates_are_resumed(beer: Path, tmp_path: Path) -> None:
+    so2docs.convert(beer, tmp_path / "expected", recipe="duplicates")
+    with stopped(os, "replace", lambda source, target: "body-body-pair" in str(target)):
+        so2docs.convert(beer, tmp_path / "set", recipe="duplicates")
+    assert len(pairs_of(tmp_path / "set")) < 4
+    assert so2docs.convert(beer, tmp_path / "set", recipe="duplicates").resumed
+    assert pairs_of(tmp_path / "set") == pairs_of(tmp_path / "expected")
+    assert len(pairs_of(tmp_path / "set")) == 4
+    assert not so2docs.convert(beer, tmp_path / "set", recipe="duplicates").is_new
+
+
+def test_duplicates_of_questions_that_are_left_out(beer: Path, tmp_path: Path) -> None:
+    so2docs.convert(beer, tmp_path / "all", recipe="duplicates")
+    so2docs.convert(beer, tmp_path / "some", recipe="duplicates", sample="60%")
+    so2docs.convert(beer, tmp_path / "some.jsonl", recipe="thread", sample="60%")
+    kept = {row["metadata"]["qid"] for row in jsonl(tmp_path / "some.jsonl")}
+    every = pairs_of(tmp_path / "all")["attribution"]
+    expected = [row for row in every if kept >= {side["qid"] for side in row.values()}]
+    assert pairs_of(tmp_path / "some")["attribution"] == expected
+    assert 0 < len(expected) < len(every)
 
 
 def test_split(beer: Path, tmp_path: Path) -> None:

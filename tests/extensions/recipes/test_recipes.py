@@ -28,7 +28,7 @@ from so2docs.options.recipe_choice import choose_recipe
 from so2docs.output.records import RecordMaker
 
 HOST = "beer.stackexchange.com"
-RECIPES = [name for name in OWN.own if name not in ("edits", "beir")]
+RECIPES = [name for name in OWN.own if name != "edits" and not OWN[name].files]
 TABLES = {"comments", "links", "users"}
 
 
@@ -63,6 +63,11 @@ def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
         ("pairs", {"max_days": 2}),
         ("triplets", {"max_negative": 1}),
         ("pairs", {"conversational": True}),
+        ("pairs", {"form": "paired"}),
+        ("pairs", {"form": "paired", "best": True, "max_days": 2}),
+        ("texts", {"form": "title_body"}),
+        ("texts", {"form": "title_best_voted_answer"}),
+        ("texts", {"form": "titlebody_best_and_down_voted_answer", "min_gap": 3}),
         ("messages", {"system": "Be brief."}),
         ("messages", {"accepted": True}),
         ("chunks", {"max_length": 300, "overlap": 60}),
@@ -500,7 +505,7 @@ def test_ones_own_function() -> None:
     [
         (
             "nothing",
-            "thread, chunks, blocks, edits, hub, beir, or package.mod",
+            "thread, chunks, blocks, edits, hub, beir, duplicates, or package.mod",
         ),
         ("no.such.module:f", "no.such.module cannot be imported: No module named 'no'"),
         ("test_recipes:nothing", "module 'test_recipes' has no attribute 'nothing'"),
