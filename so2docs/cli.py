@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -12,11 +13,13 @@ import click
 import so2docs
 from so2docs.commands import DEBUG, EXAMPLES, examples
 from so2docs.commands.signals import raise_in_command
-from so2docs.commands.terminal import say
+from so2docs.commands.terminal import say, tell
 from so2docs.errors import OptionError, So2docsError, did_you_mean, naming_flags
 from so2docs.progress import listen, log_progress
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
+EXIT_CLOSED_PIPE = 141
+"""The reader of standard output closed it; 128 + SIGPIPE, as for programs in C."""
 
 COMMANDS = {
     "sample": ("commands.sample", "Write a small dump for trying out the other commands."),
@@ -80,9 +83,18 @@ def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any
     """Reject an empty value, which usually comes from an unset shell variable."""
     if value == "" or (isinstance(value, tuple) and "" in value):
         raise click.BadParameter(
-            "it is empty, perhaps from an unset variable; give a value", context, parameter
+            "is empty, perhaps from an unset variable; give a value", context, parameter
         )
     return value
+
+
+@contextmanager
+def _end_quietly() -> Iterator[None]:
+    """End the command if the reader of standard output has closed it; click would exit with 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise click.exceptions.Exit(EXIT_CLOSED_PIPE) from None
 
 
 class _Commands(click.Group):
@@ -118,9 +130,14 @@ class _Commands(click.Group):
         raise_in_command()
         return resolved
 
+    def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
+        with _end_quietly():
+            return super().make_context(*arguments, **settings)
+
     def invoke(self, context: click.Context) -> Any:
         try:
-            return super().invoke(context)
+            with _end_quietly():
+                return super().invoke(context)
         except (So2docsError, OSError):
             if context.meta.get(DEBUG):
                 import traceback
@@ -134,7 +151,6 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=f"More commands: {', '.join(RARE_COMMANDS)}.\n\n{examples(EXAMPLES)}",
     invoke_without_command=True,
-    no_args_is_help=True,
 )
 @click.option("--version", "-V", is_flag=True, help="Show the version and exit.")
 @click.option(
@@ -152,6 +168,9 @@ def cli(context: click.Context, version: bool, verbose: bool) -> None:
                 click.echo(f"{name}: {value}")
         context.exit()
     if context.invoked_subcommand is None:
+        if not verbose:
+            tell(context.get_help())
+            context.exit(EXIT_USAGE)
         raise click.UsageError("give a command; so2docs --help lists all commands", context)
 
 
@@ -159,7 +178,8 @@ def run(arguments: list[str] | None = None) -> int:
     """Run the command-line interface, and print errors.
 
     Returns:
-        Exit code: 0 success, 1 failure, 2 usage error, 3 some of several sites failed.
+        Exit code: 0 success, 1 failure, 2 usage error, 3 some of several sites failed, 141 the
+        reader of standard output closed it.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed. The message says how to continue, or is empty.
@@ -173,11 +193,8 @@ def run(arguments: list[str] | None = None) -> int:
         end = abort.__cause__ or abort.__context__
         raise end if isinstance(end, KeyboardInterrupt) else KeyboardInterrupt() from abort
     except click.ClickException as error:
-        with suppress(OSError):
-            error.show()
+        say(_explain_usage(error))
         return error.exit_code
-    except BrokenPipeError:
-        return EXIT_FAILED  # The reader has closed the pipe.
     except So2docsError as error:
         say(error)
         return EXIT_USAGE if isinstance(error, OptionError) else EXIT_FAILED
@@ -186,3 +203,24 @@ def run(arguments: list[str] | None = None) -> int:
 
         say(explain_os_error(error))
         return EXIT_FAILED
+
+
+def _explain_usage(error: click.ClickException) -> str:
+    """Put an error of click into the form of `So2docsError`: one line that ends with advice."""
+    text, context = error.format_message(), getattr(error, "ctx", None)
+    if isinstance(error, click.NoSuchOption):
+        parameters = [] if context is None else context.command.get_params(context)
+        names = [name for parameter in parameters for name in parameter.opts]
+        near = did_you_mean(error.option_name.replace("_", "-"), names)
+        text = f"there is no option {error.option_name}{near}"
+    elif isinstance(error, click.BadParameter) and error.param is not None:
+        name = error.param.get_error_hint(context).replace("'", "")
+        is_missing = isinstance(error, click.MissingParameter)
+        text = f"{name} is missing" if is_missing else f"{name}: {_begin_lower(error.message)}"
+    text = _begin_lower(" ".join(text.split()).rstrip("."))
+    return text if context is None or ";" in text else f"{text}; see {context.command_path} --help"
+
+
+def _begin_lower(text: str) -> str:
+    """Lower the first letter, except that of a placeholder such as DUMP."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text

@@ -15,10 +15,13 @@ from so2docs.commands.options import command
     so2docs completion fish > ~/.config/fish/completions/so2docs.fish
     """
 )
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print a script for SHELL that completes commands, options and values of so2docs."""
+    """Print a script that completes commands, options and values of so2docs.
+
+    SHELL is bash, zsh or fish.
+    """
     kind = get_completion_class(shell)
     assert kind is not None
     script = kind(context.find_root().command, {}, "so2docs", "_SO2DOCS_COMPLETE").source()

@@ -30,18 +30,6 @@ class GroupedOption(click.Option):
 class GroupedCommand(click.Command):
     """A command whose help groups the options under headings."""
 
-    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
-        """Parse the arguments; the error for an unknown option names only the most similar one."""
-        try:
-            return super().parse_args(context, arguments)
-        except click.NoSuchOption as error:
-            from difflib import get_close_matches
-
-            names = [name for parameter in self.get_params(context) for name in parameter.opts]
-            wanted = error.option_name.replace("_", "-")
-            near = get_close_matches(wanted, names, 1)
-            raise click.NoSuchOption(error.option_name, error.message, near, context) from None
-
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options to the help, each group under its heading."""
         groups: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Options", *GROUPS)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -105,6 +106,35 @@ def test_commands_ignore_closed_streams(words: str, folder: Path, tmp_path: Path
         if OUT not in closed and not words.startswith("selftest"):  # It prints times.
             results[-1] += (done.stdout,)
         assert results[-1] == results[0][: len(results[-1])]
+
+
+def run_with_reader(folder: Path, words: str) -> Any:
+    return run_process(*words.split(), cwd=folder, errors="replace")
+
+
+def run_without_reader(folder: Path, words: str) -> Any:
+    """Run a command whose standard output is a pipe that nobody reads, as after `head`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer) as pipe:
+        return run_process(*words.split(), cwd=folder, stdout=pipe)
+
+
+@pytest.mark.parametrize("words", ["--help", "--version", "convert --help", "recipes"])
+def test_a_reader_that_left_ends_a_command_quietly(words: str, folder: Path) -> None:
+    done = run_without_reader(folder, words)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("words", sorted({*PRINTS, *NEEDS} - {"convert - new.jsonl", "mcp q.db"}))
+def test_every_command_that_prints_ends_quietly(words: str, folder: Path, tmp_path: Path) -> None:
+    usual, left = (
+        run_it(shutil.copytree(folder, tmp_path / name), words)
+        for name, run_it in (("usual", run_with_reader), ("left", run_without_reader))
+    )
+    assert left.returncode == (141 if usual.stdout else usual.returncode)
+    assert not usual.stdout or "so2docs: " not in left.stderr.replace(usual.stderr, "")
 
 
 @pytest.mark.long

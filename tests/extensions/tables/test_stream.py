@@ -66,7 +66,7 @@ def test_a_closed_pipe(form: str, large: Path) -> None:
         assert process.stdout.read(10)
         process.stdout.close()
         assert process.stderr.read() == b""
-    assert process.returncode == 1
+    assert process.returncode == 141
 
 
 def test_workers_end_with_the_reader(large: Path) -> None:
