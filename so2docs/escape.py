@@ -37,6 +37,11 @@ def for_terminal(text: object) -> str:
     return _CONTROL.sub("\ufffd", str(text).replace("\r\n", "\n"))
 
 
+def on_one_line(text: object) -> str:
+    """Replace line breaks, tabs and the characters that `for_terminal` replaces with U+FFFD."""
+    return re.sub("[\n\t]", "\ufffd", for_terminal(text))
+
+
 def for_html(text: object) -> str:
     """Escape text for HTML, between tags and in attributes."""
     import html

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol, Self
 
 from so2docs.errors import without_secrets
+from so2docs.escape import on_one_line
 
 Shown = bool | Callable[[int, int | None, str], object]
 """Whether to show progress bars, or a function that is called with the progress instead."""
@@ -265,7 +266,7 @@ class Progress(AbstractContextManager["Progress"]):
             options = {"total": self._total, "bar_format": form, "smoothing": 0.1}
             self._made = _tqdm(f"{description}: ", self._shown, **options)
         bar_ = self._made
-        bar_.set_description(f"{_subject.get()}{description}")
+        bar_.set_description(on_one_line(f"{_subject.get()}{description}"))
         remaining = self._end - bar_.n
         share = _Share(bar_, remaining if work is None else work * self._scale, total or 1, done)
         yield share
@@ -329,7 +330,7 @@ def _tqdm(description: str, shown: Shown, **options: Any) -> Any:
         return _Lines(f"{_subject.get()}{description}", **options)
     from tqdm.auto import tqdm
 
-    return tqdm(desc=f"{_subject.get()}{description}", mininterval=0.2, **options)
+    return tqdm(desc=on_one_line(f"{_subject.get()}{description}"), mininterval=0.2, **options)
 
 
 def _show_fetched(tqdm_bar: Any) -> None:

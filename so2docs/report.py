@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from so2docs.counts import MOST, Counts, RowCounts, list_by_name, plural
 from so2docs.errors import InternalError, flag
-from so2docs.escape import for_html
+from so2docs.escape import for_html, on_one_line
 
 _ALARMING = 3
 
@@ -25,7 +25,7 @@ class Printed(Counts):
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return "\n".join(f"{label:<20} {value}" for label, value in self.lines())
+        return "\n".join(f"{label:<20} {on_one_line(value)}" for label, value in self.lines())
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}\n{self}>"

@@ -26,6 +26,7 @@ from so2docs.errors import (
     resumable,
     without_secrets,
 )
+from so2docs.escape import on_one_line
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import clean_up
 from so2docs.output.product import ExistingOutputError
@@ -378,11 +379,11 @@ def summary(results: Sequence[SiteResult]) -> str:
     lines: list[tuple[str, ...]] = [("site", "state", *columns)]
     for result, values in zip(shown, numbers, strict=True):
         cells = (_number(values.get(name, 0)) if values else "" for name in columns)
-        lines.append((result.site, result.state, *cells))
+        lines.append((on_one_line(result.site), result.state, *cells))
     totals = (sum(values.get(name, 0) for values in numbers) for name in columns)
     lines.append(("total", "", *map(_number, totals)))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    reasons = ["" if result.error is None else f"  {result.error}" for result in shown]
+    reasons = ["" if result.error is None else on_one_line(f"  {result.error}") for result in shown]
     table: list[str] = []
     for line, reason in zip(lines if shown else [], ["", *reasons, ""], strict=False):
         aligned = [text.ljust(width) for text, width in zip(line[:2], widths, strict=False)]

@@ -10,6 +10,7 @@ import click
 
 from so2docs.commands.options import command, quiet, table_option
 from so2docs.commands.terminal import tell
+from so2docs.escape import on_one_line
 
 
 @command(
@@ -44,4 +45,4 @@ def sample(folder: str, *, force: bool, quiet: bool) -> None:
                 new_files.write(path, data)
             written.append(path)
     if not quiet:
-        tell("\n".join(written))
+        tell("\n".join(map(on_one_line, written)))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from so2docs.escape import for_terminal
+from so2docs.escape import for_terminal, on_one_line
 
 
 def say(message: object) -> None:
-    """Print a message with the program's name on stderr."""
-    tell(f"so2docs: {message}")
+    """Print a message with the program's name on stderr, on one line."""
+    tell(on_one_line(f"so2docs: {message}"))
 
 
 def tell(text: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -93,3 +94,43 @@ def test_a_site_without_utf_8_in_its_name(folder: bytes, tmp_path: Path) -> None
     (site / "Posts.xml").write_text('<posts>\n<row Id="1" PostTypeId="1" />\n</posts>\n')
     documents = list(so2docs.documents(site, site_field="Site"))
     assert documents[0]["Site"] == "caf\ufffd"  # type: ignore[typeddict-item]
+
+
+BROKEN = "a\nb"
+IN_ORDER = (
+    ("convert", "{}.7z", "{}.jsonl", "--card", "--report", "{}.report"),
+    ("convert", "{}.7z", "{}.jsonl", "--nest", "votes"),
+    ("convert", "{}.none.7z"),
+    ("convert", "{}.cut.xml"),
+    ("convert", "{}.7z", "--output-dir", "{}"),
+    ("inspect", "{}.7z", "{}.cut.xml"),
+    ("tables", "{}.7z", "{}.tables", "--format", "csv"),
+    ("tags", "{}.7z", "{}.tags.jsonl"),
+    ("stats", "{}.jsonl"),
+    ("stats", "{}"),
+    ("show", "{}.jsonl", "777"),
+    ("verify", "{}.jsonl"),
+    ("card", "{}.jsonl"),
+    ("diff", "{}.jsonl", "{}.none.jsonl"),
+    ("sqlite", "{}.jsonl", "{}.db"),
+    ("sample", "{}.sample"),
+)
+
+
+@pytest.mark.long
+def test_a_line_break_in_a_name_is_none_in_messages(samples: Path, tmp_path: Path) -> None:
+    printed = []
+    for name in ("a?b", BROKEN):
+        folder = tmp_path / name
+        run("sample", folder, code=0)
+        (folder / os.fsdecode(DUMP)).rename(folder / f"{name}.7z")
+        (folder / f"{name}.cut.xml").write_bytes((samples / "posts.xml").read_bytes()[:-2000])
+        words = [[word.format(name) for word in command] for command in IN_ORDER]
+        results = [run(*command, cwd=folder) for command in words]
+        text = "".join(result.stdout + result.stderr for result in results)
+        text += (folder / "README.md").read_text().partition("\n---\n")[2].partition("```")[0]
+        printed.append(
+            [line for line in text.splitlines() if not re.match("time|peak|.*MB/s", line)]
+        )
+    assert "so2docs: a\ufffdb.none.7z: cannot be read" in "\n".join(printed[1])
+    assert [line.replace("?", "\ufffd") for line in printed[0]] == printed[1]

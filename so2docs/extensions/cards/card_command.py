@@ -6,6 +6,7 @@ import click
 
 from so2docs.commands.options import command, quiet
 from so2docs.commands.terminal import tell
+from so2docs.escape import on_one_line
 
 
 @command(
@@ -31,4 +32,4 @@ def card(output: str, *, force: bool, quiet: bool) -> None:
 
     name = describe_existing(output, force=force)
     if not quiet:
-        tell(name)
+        tell(on_one_line(name))

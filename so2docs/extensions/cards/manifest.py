@@ -19,7 +19,7 @@ from so2docs.counts import plural
 from so2docs.dump.opening import SourceFile
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import DumpError, OptionError, OutputError, flag
-from so2docs.escape import printable
+from so2docs.escape import on_one_line, printable
 from so2docs.extensions.cards.document_schema import build_schema
 from so2docs.options.output_form import RECORDS
 from so2docs.options.recipe import METADATA
@@ -251,7 +251,8 @@ class Verified:
         return {"files": self.files}
 
     def __str__(self) -> str:
-        return f"{self.output}: {plural(self.files, 'file')} with the SHA-256 of the manifest"
+        files = plural(self.files, "file")
+        return f"{on_one_line(self.output)}: {files} with the SHA-256 of the manifest"
 
 
 def verify(output: str | os.PathLike[str]) -> Verified:

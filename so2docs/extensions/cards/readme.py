@@ -15,7 +15,7 @@ from typing import Any
 
 from so2docs.counts import plural
 from so2docs.domain import LICENSE_FILE, licenses_between, site_language
-from so2docs.escape import for_terminal, to_yaml
+from so2docs.escape import for_terminal, on_one_line, to_yaml
 from so2docs.extensions.cards.columns import describe_columns
 from so2docs.extensions.cards.manifest import Manifest
 from so2docs.extensions.cards.outputs import TRAIN, DescribedOutput
@@ -64,7 +64,7 @@ def title_of(outputs: list[DescribedOutput]) -> str:
     """Make a title from the sites' names (or their number, if above three) and the recipes."""
     sites = dict.fromkeys(o.manifest.site or o.folder or o.manifest.input[0].name for o in outputs)
     recipes = dict.fromkeys(o.manifest.counts["recipe"] for o in outputs)
-    name = ", ".join(sites) if len(sites) < 4 else f"{len(sites)} Stack Exchange sites"
+    name = on_one_line(", ".join(sites)) if len(sites) < 4 else f"{len(sites)} Stack Exchange sites"
     kinds = ", ".join(recipe or "questions with answers" for recipe in recipes)
     return f"{name}: {kinds}" if len(recipes) < 4 else name
 
@@ -224,32 +224,37 @@ def _feature(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     return None if members is None else {"list" if kind == "array" else "struct": members}
 
 
+def _code(name: str) -> str:
+    """Return Markdown that shows the name of a file."""
+    return f"`{on_one_line(name)}`"
+
+
 def _table(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
     yield "| output | records | questions | answers |"
     yield "|---|---:|---:|---:|"
     for output in outputs:
         counts = output.manifest.counts
         numbers = f"{output.documents:,} | {counts['questions']:,} | {counts['answers']:,}"
-        yield f"| `{output.name}` | {numbers} |"
+        yield f"| {_code(output.name)} | {numbers} |"
         if len(output.splits) > 1:
             for split, files in output.splits.items():
-                yield f"| `{output.name}`, split `{split}` | {output.count(files):,} | | |"
+                yield f"| {_code(output.name)}, split `{split}` | {output.count(files):,} | | |"
 
 
 def _notes(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
     for output in outputs:
         if as_of := output.manifest.options.get("as_of"):
             yield (
-                f"\n`{output.name}`: the site as it was on {as_of}, restored from a later dump. "
-                "Posts deleted since are missing.\n"
+                f"\n{_code(output.name)}: the site as it was on {as_of}, restored from a later "
+                "dump. Posts deleted since are missing.\n"
             )
         if linked := output.manifest.counts.get("linked_elsewhere"):
             left_out = f"{plural(linked, 'question')} with a link to another share"
-            yield f"\n`{output.name}`: {left_out} left out.\n"
+            yield f"\n{_code(output.name)}: {left_out} left out.\n"
         has_splits = output.documents and not output.is_retrieval_set
         if has_splits and (empty := output.splits.keys() - _full_splits(output)):
             names = ", ".join(f"`{name}`" for name in sorted(empty))
-            yield f"\n`{output.name}`: no configuration lists {names}, which has no record.\n"
+            yield f"\n{_code(output.name)}: no configuration lists {names}, which has no record.\n"
 
 
 def _builder(output: DescribedOutput) -> str:
@@ -298,7 +303,7 @@ def _columns(outputs: Iterable[DescribedOutput]) -> str:
     for columns, names in by_columns.items():
         if len(by_columns) > 1:
             others = f" and {plural(len(names) - 1, 'other output')}" if len(names) > 1 else ""
-            parts.append(f"`{names[0]}`{others}:\n")
+            parts.append(f"{_code(names[0])}{others}:\n")
         parts += (f"{table}\n" for table in columns)
     return "\n".join(parts)
 
@@ -313,8 +318,8 @@ def _licenses_of_dumps(outputs: Iterable[DescribedOutput]) -> str:
             by_input.setdefault(tuple(read), []).append(output)
     parts = ["\n## The dump\n"] if by_input else []
     for files, same in by_input.items():
-        names = ", ".join(f"`{output.name}`" for output in same)
-        sources = ", ".join(f"`{file.name}`" for file in files)
+        names = ", ".join(_code(output.name) for output in same)
+        sources = ", ".join(_code(file.name) for file in files)
         # Indented lines are code, so markup has no effect.
         quoted = "\n".join(
             f"    {line}" for line in for_terminal(same[0].manifest.license or "").splitlines()
@@ -326,7 +331,7 @@ def _licenses_of_dumps(outputs: Iterable[DescribedOutput]) -> str:
 
 def _hashes(outputs: Iterable[DescribedOutput]) -> list[str]:
     lines = dict.fromkeys(
-        f"| {f'`{file.sha256}`' if file.sha256 else 'not known'} | {file.bytes:,} | `{name}` |"
+        f"| {f'`{file.sha256}`' if file.sha256 else 'not known'} | {file.bytes:,} | {_code(name)} |"
         for output in outputs
         for file, name in (
             *((file, file.name) for file in output.manifest.input),

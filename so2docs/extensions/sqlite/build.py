@@ -25,6 +25,7 @@ import orjson
 from so2docs.domain import SCORE_BINS
 from so2docs.dump.source import Source
 from so2docs.errors import OptionError, OutputError, flag, resumable, taking_options
+from so2docs.escape import on_one_line
 from so2docs.extensions.sqlite.about import datasette_files, read_about
 from so2docs.extensions.sqlite.ascending import AscendingRows
 from so2docs.extensions.sqlite.layout import (
@@ -230,7 +231,7 @@ class Database:
         lines = [f"{name:<20} {count:,}" for name, count in self.rows.items()]
         words = {"all": "titles, tags, bodies", "titles": "titles, tags", "none": "no"}
         lines.append(f"{'full text':<20} {words[self.search]}")
-        lines.append(f"{'database':<20} {self.file_bytes / 1e6:,.2f} MB  {self.path}")
+        lines.append(f"{'database':<20} {self.file_bytes / 1e6:,.2f} MB  {on_one_line(self.path)}")
         lines.append(f"{'time':<20} {self.seconds:.2f} s")
         return "\n".join(lines)
 

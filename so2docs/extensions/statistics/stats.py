@@ -21,7 +21,7 @@ from so2docs.counts import LEAST, MOST, Counts, added_by, group_by_size
 from so2docs.domain import SCORE_BINS
 from so2docs.dump.storage import FileIdentity
 from so2docs.errors import OutputError
-from so2docs.escape import for_terminal
+from so2docs.escape import for_terminal, on_one_line
 from so2docs.output.product import read_recipe
 from so2docs.output.segments import Segment
 from so2docs.processes.pool import Workers, choose_jobs
@@ -417,7 +417,7 @@ def _lines(stats: Stats) -> Iterator[str]:
     facts = [("file", stats.path, ""), ("size", _sizes(stats), ""), ("dates", _period(stats), "")]
     for label, value, detail in (*facts, *_facts(stats)):
         if value:
-            yield f"{label:<19} {for_terminal(value)}{', ' * bool(detail)}{for_terminal(detail)}"
+            yield f"{label:<19} {on_one_line(value)}{', ' * bool(detail)}{for_terminal(detail)}"
     if stats.lengths:
         yield from ("", "characters in a record")
         width = max(map(len, stats.lengths))
