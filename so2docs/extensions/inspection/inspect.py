@@ -19,6 +19,7 @@ from so2docs.dump.kinds import SITES, check_root
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source, has_root
 from so2docs.errors import DumpError, without_secrets
+from so2docs.escape import on_one_line
 from so2docs.extensions.inspection.facts import FactsVisitor, RowFacts
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import temporary_folder
@@ -84,10 +85,21 @@ class InspectedTable(RowFacts):
         return [name for name in known if name not in self.columns]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values."""
+        """Return all fields as JSON-compatible values; unknown ones are None."""
         dates = {"first_date": self.first_date or None, "last_date": self.last_date or None}
         others = {"is_ordered": self.is_ordered, "lacks": self.lacks}
-        return {**Counts.as_dict(self), **dates, **others}
+        values = {**Counts.as_dict(self), **dates, **others}
+        if self.problem is not None:
+            values |= dict.fromkeys([*RowFacts().as_dict(), *others])
+        return values
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the cells for a line of text after the name; empty where nothing is known."""
+        if self.problem is not None:
+            return ("cannot be read", as_size(self.bytes), "", "", "", "")
+        order = "ascending" if self.is_ordered else plural(self.descents, "descent")
+        dates = self.first_date[:10], self.last_date[:10]
+        return (f"{self.rows:,}", as_size(self.bytes), *dates, order, f"{self.made_up:,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +114,7 @@ class Inspection:
         last_date: Latest date of any row not made up by the publisher.
         release: Probable release: the last day of a quarter, or, for releases until early 2024, the
             month of the last row.
-        remarks: Messages about contradictions and errors in the dump.
+        remarks: Messages about contradictions in the dump, and rows that are not well-formed.
     """
 
     dump: str
@@ -131,19 +143,16 @@ class Inspection:
         return {**asdict(self), **dates, "tables": tables, "is_sound": self.is_sound}
 
     def __str__(self) -> str:
-        lines = [f"{self.dump}: {self.site}, rows until {self.last_date[:10] or 'no date'}"]
+        lines = [on_one_line(f"{self.dump}: {self.site}")]
+        lines[0] += f", rows until {self.last_date[:10]}" if self.last_date else ""
         lines[0] += f", probably the release of {self.release}" if self.release else ""
         for file in self.files:
             codecs = ", ".join(f"{name} in {plural(n, 'block')}" for name, n in file.codecs.items())
             inside = f", {codecs}" if codecs else ""
-            lines.append(f"  {file.path}: {file.form}{inside}, {as_size(file.bytes)}")
+            path = on_one_line(file.path)
+            lines.append(f"  {path}: {file.form}{inside}, {as_size(file.bytes)}")
         head = ("table", "rows", "bytes", "first date", "last date", "order of Id", "made up")
-        rows = [head]
-        for name, table in self.tables.items():
-            order = "ascending" if table.is_ordered else f"{table.descents:,} descents"
-            dates = table.first_date[:10], table.last_date[:10]
-            counts = f"{table.rows:,}", as_size(table.bytes)
-            rows.append((name, *counts, *dates, order, f"{table.made_up:,}"))
+        rows = [head, *((name, *table.cells()) for name, table in self.tables.items())]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
@@ -151,7 +160,7 @@ class Inspection:
         for name, table in self.tables.items():
             if table.lacks:
                 lines.append(f"  {name}: no row has {', '.join(table.lacks)}")
-        return "\n".join([*lines, *(f"  note: {remark}" for remark in self.remarks)])
+        return "\n".join([*lines, *(f"  note: {on_one_line(remark)}" for remark in self.remarks)])
 
 
 def inspect(
@@ -273,10 +282,8 @@ def _read(table: TableFile, reader: TableReader, folder: str) -> InspectedTable:
 
 
 def _remarks(path: str, tables: dict[str, InspectedTable], last_date: str) -> Iterator[str]:
-    """List contradictions and errors in a dump."""
+    """List contradictions in a dump, and rows that are not well-formed."""
     for table in tables.values():
-        if table.problem:
-            yield table.problem
         if table.malformed:
             yield f"{table.file}: {plural(table.malformed, 'row')} of malformed XML"
         if table.misfit_dates:

@@ -108,7 +108,7 @@ def test_values_that_are_no_dates_do_not_count_as_dates(date: str, tmp_path: Pat
     write_dump(folder / "Posts.xml", question(2, CreationDate=date))
     inspection = so2docs.inspect(folder / "Posts.xml")
     assert (inspection.last_date, inspection.release) == ("", "")
-    assert "rows until no date\n" in str(inspection)
+    assert "rows until" not in str(inspection)
     written = inspection.as_dict()
     assert (written["last_date"], written["release"]) == (None, None)
     table = written["tables"]["Posts.xml"]
@@ -266,7 +266,23 @@ def test_a_cut_stream_is_reported_as_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "Posts.xml.gz").write_bytes(gzip.compress(posts[: len(posts) // 2]))
     with pytest.raises(so2docs.TruncatedDumpError) as caught:
         so2docs.tables(tmp_path, tmp_path / "out")
-    assert so2docs.inspect(tmp_path).remarks == [str(caught.value)]
+    inspection = so2docs.inspect(tmp_path)
+    assert inspection.tables["Posts.xml"].problem == str(caught.value)
+    assert inspection.remarks == []
+
+
+def test_an_unreadable_table_is_described_once_and_without_facts(tmp_path: Path) -> None:
+    (tmp_path / "Posts.xml").write_bytes((SAMPLES / "posts.xml").read_bytes()[:-2000])
+    result = run("inspect", "Posts.xml", cwd=tmp_path, code=1)
+    assert result.stderr.count("is truncated") == 1
+    assert "is truncated" not in result.stdout
+    assert result.stdout.splitlines()[-1].split("  ")[1:3] == ["Posts.xml", "cannot be read"]
+    printed = run("inspect", "Posts.xml", "--json", cwd=tmp_path, code=1).stdout
+    assert printed.count("is truncated") == 1
+    table = json.loads(printed)[0]["tables"]["Posts.xml"]
+    facts = {name: table[name] for name in ("rows", "made_up", "columns", "is_ordered", "lacks")}
+    assert set(facts.values()) == {None}
+    assert table["bytes"] == (tmp_path / "Posts.xml").stat().st_size
 
 
 def test_reports_a_broken_table_and_reads_the_others(tmp_path: Path) -> None:
