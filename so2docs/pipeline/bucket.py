@@ -108,7 +108,7 @@ class JoinedGroup(NamedTuple):
         size: Size of the posts in the document, in bytes.
         document: The document without the closing brace, or None if the reference has to decide.
             For a run, the documents, each with its closing bytes.
-        counts: Number of nested rows and votes, by kind.
+        counts: Number of nested rows and votes, by kind, as 64-bit integers.
         documents: Number of documents.
     """
 
@@ -117,7 +117,7 @@ class JoinedGroup(NamedTuple):
     posts: int
     size: int
     document: bytes | None
-    counts: array[int]
+    counts: bytes
     documents: int
 
 
@@ -145,10 +145,7 @@ def join_records(
         form.user_ids,
         form.users,
     )
-    return (
-        JoinedGroup._make((*first, array("q", counts), documents))
-        for *first, counts, documents in joined
-    )
+    return map(JoinedGroup._make, joined)
 
 
 def _as_bits(kinds: Iterable[int]) -> int:
@@ -226,7 +223,7 @@ class JoinedRecords:
                 if group.document is None or nesting.is_full:
                     document = self._by_reference(nesting, range(at, at + group.records))
                 else:
-                    _count(nesting.counts, group)
+                    _count(nesting.counts, group, form)
                     run = 0 if self._run is None else group.documents
                     document = Document(group.question_id, [group.document], group.size, run=run)
                 at += group.records
@@ -268,12 +265,14 @@ class JoinedRecords:
         return nesting.nest_group(question_id, posts, rows)
 
 
-def _count(counts: RowCounts, group: JoinedGroup) -> None:
+def _count(counts: RowCounts, group: JoinedGroup, form: JoinedForm) -> None:
     counts.questions += group.documents
     counts.answers += group.posts - group.documents
-    for kind, table in OF_KIND.items():
-        if rows := group.counts[kind]:
-            counts.tables[table.name].nested += rows
+    if form.kinds:
+        rows = array("q", group.counts)
+        for kind, table in OF_KIND.items():
+            if rows[kind]:
+                counts.tables[table.name].nested += rows[kind]
 
 
 @contextmanager
