@@ -51,7 +51,7 @@ def locate(question: Row, host: str) -> Row:
     """
     place = f"https://{host}/questions"
     for post in (question, *question.get("Answers", ())):
-        if not KEYS.isdisjoint(post):  # No published dump has such an attribute.
+        if not post.keys().isdisjoint(KEYS):  # No published dump has such an attribute.
             raise RecipeError(
                 f"post {post['Id']}: the dump has an attribute {min(KEYS.intersection(post))}, "
                 f"which attribution adds; convert without {flag('attribution', True)}"
@@ -155,5 +155,5 @@ def writers(post: Row, base: str) -> list[Author]:
 
 
 def _credit_all(parts: Sequence[Row], base: str) -> list[Author]:
-    authors = dict.fromkeys([credit(part, base) for part in parts])
-    return [author for author in authors if author is not None]
+    # A dictionary keeps the order.
+    return list({a: None for part in parts if (a := credit(part, base)) is not None})

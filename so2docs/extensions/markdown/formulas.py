@@ -82,6 +82,8 @@ def sign_in(body: str) -> str:
 
     The marks of the publisher decide. Without one, the body is searched for formulas.
     """
+    if "$" not in body and "\\" not in body:
+        return ""
     if "math-container" in body and (mark := _MARKED.search(body)):
         return r"\$" if mark["sign"] == r"\$" else "$"
     return "$" if _has_unmarked_formulas(body) else ""

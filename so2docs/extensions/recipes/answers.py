@@ -327,14 +327,7 @@ def draw_pairs(
         worse_answers = _count_near(starts, dates, apart)
     ends = list(accumulate(worse_answers))
     total = ends[-1] if ends else 0
-    numbers = set(range(total)) if total <= MOST_PAIRS else set[int]()
-    # Use only random(): the other functions of the module give different results in different
-    # versions of Python.
-    import random
-
-    draw = random.Random(seed).random
-    while len(numbers) < min(total, MOST_PAIRS):
-        numbers.add(int(draw() * total))
+    numbers = range(total) if total <= MOST_PAIRS else _draw_numbers(total, seed)
     drawn = []
     for number in sorted(numbers):
         better = bisect_right(ends, number)
@@ -346,6 +339,18 @@ def draw_pairs(
             near = (i for i in worse if _is_near(dates[better], dates[i], apart))
             drawn.append((better, next(islice(near, place, None))))
     return drawn
+
+
+def _draw_numbers(total: int, seed: int) -> set[int]:
+    import random
+
+    # Use only random(): the other functions of the module give different results in different
+    # versions of Python.
+    draw = random.Random(seed).random
+    numbers: set[int] = set()
+    while len(numbers) < MOST_PAIRS:
+        numbers.add(int(draw() * total))
+    return numbers
 
 
 def _is_near(one: int | None, other: int | None, apart: int) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -74,11 +74,11 @@ class Splitter:
             )
         make_splitter(tokenizer, self._most)
 
-    def cut(self, text: str) -> Iterator[tuple[int, str]]:
-        """Yield the passages of a text, each with its position."""
-        if self._is_passage(text):
-            yield 0, text
-            return
+    def cut(self, text: str) -> Iterable[tuple[int, str]]:
+        """Return the passages of a text, each with its position."""
+        return [(0, text)] if self._is_passage(text) else self._cut(text)
+
+    def _cut(self, text: str) -> Iterator[tuple[int, str]]:
         blocks = list(_blocks(text)) if "```" in text else []
         previous: _Passage | None = None
         for start, end in self._joined(text, list(self._ranges(text, blocks)), blocks):
@@ -222,6 +222,8 @@ def _with_fences(text: str, start: int, end: int, blocks: list[_Block]) -> _Pass
 
 
 def _block_at(blocks: list[_Block], at: int) -> _Block | None:
+    if not blocks:
+        return None
     number = bisect_right(blocks, at, key=lambda block: block.start) - 1
     return blocks[number] if number >= 0 and at < blocks[number].end else None
 

@@ -90,7 +90,7 @@ def comment_text(comment: Post) -> str:
 
 def prompt(question: Post) -> str:
     """Return the title and the body of a question as one text."""
-    return "\n\n".join(part for part in (question.get("Title"), text(question)) if part)
+    return "\n\n".join([part for part in (question.get("Title"), text(question)) if part])
 
 
 def is_accepted(answer: Post, question: Post) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from so2docs.domain import rank
+from so2docs.domain import rank, score
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.passages import CHARACTERS, TOKENS, Splitter
 from so2docs.options.recipe import (
@@ -49,13 +49,13 @@ def thread_text(question: Document) -> str:
         is_accepted = posts.is_accepted(answer, question)
         parts += ["## Accepted answer" if is_accepted else "## Answer", posts.text(answer)]
         parts += _comments(answer)
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join([part for part in parts if part])
 
 
 def _comments(post: Document) -> list[str]:
     """Return a heading and the comments of a post as a Markdown list; empty without comments."""
-    texts = list(map(posts.comment_text, post.get("Comments", ())))
-    return ["### Comments", "\n".join(f"- {text}" for text in texts)] if texts else []
+    texts = [f"- {posts.comment_text(comment)}" for comment in post.get("Comments", ())]
+    return ["### Comments", "\n".join(texts)] if texts else []
 
 
 def thread(question: Document) -> Iterator[Record]:
@@ -117,16 +117,17 @@ def chunks(
     """
     splitter = Splitter(max_length, overlap, tokenizer)
     title, base = question.get("Title", ""), posts.site_url(question)
+    source = posts.source(question, question)
     for post in (question, *rank(question)):
-        is_answer = post is not question
-        parts = [f"# {title}"] if title and not is_answer else []
-        text = "\n\n".join(part for part in (*parts, posts.text(post)) if part)
-        source = posts.source(question, post)
+        text, answer_id = posts.text(post), {"answer_id": post["Id"]}
+        if post is question:
+            text, answer_id = "\n\n".join(filter(None, (title and f"# {title}", text))), {}
         id_ = f"{source['site']}-{post['Id']}"
-        answer_id = {"answer_id": post["Id"]} if is_answer else {}
         columns = {
             "accepted": posts.is_accepted(post, question),
             **source,
+            "url": post["Url"],
+            "score": score(post),
             **posts.origin(post, base),
         }
         for number, (start, passage) in enumerate(splitter.cut(text)):
