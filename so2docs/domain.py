@@ -109,6 +109,13 @@ def is_typed_date(text: str) -> bool:
     return _TYPED_DATE.fullmatch(text) is not None
 
 
+def last_moment(typed: str) -> str:
+    """Return the end of a day, or a time to the millisecond, in the format of the dump."""
+    midnight, last = "T00:00:00.000", "T23:59:59.999"
+    day, time = typed[: len("2016-12-10")], typed[len("2016-12-10") :]
+    return day + (time + midnight[len(time) :] if time else last)
+
+
 _RENAMED = {
     "avp": "video",
     "beer": "alcohol",

@@ -48,6 +48,7 @@ class Report(Printed, RowCounts):
         output: Name of the output.
         recipe: Name of the recipe that made the records; None if documents were written.
         as_of: Date or time of the restored state; None if posts are those of the dump.
+        later_until: Date or time of the state of questions asked after `as_of`; None without them.
         fabricated: Nested posts and strays that the publisher made up, recognized by their ids.
         strays_path: Side file with the strays; None if there are none.
         index_path: The index next to the output; None if the output has no index.
@@ -73,6 +74,7 @@ class Report(Printed, RowCounts):
     output: str
     recipe: str | None = None
     as_of: str | None = None
+    later_until: str | None = None
     fabricated: int = 0
     strays_path: str | None = None
     index_path: str | None = None
@@ -191,6 +193,8 @@ class Report(Printed, RowCounts):
         """Yield the lines of the restored date and of the other tables."""
         if self.as_of is not None:
             yield f"as of {self.as_of}", self._describe_state()
+        if self.later_until is not None:
+            yield "later questions", f"as of {self.later_until}"
         for name, table in self.tables.items():
             # Documents repeat users, so the number of nested users is unknown.
             if name == "users" or not table.is_nested:

@@ -316,12 +316,14 @@ STATES = frozenset({*range(10, 23), *range(33, 39)})
 """Types of events that change the state of a post: closed, deleted, locked, protected,
 community-owned, with a notice, migrated, merged, and the reverse of each."""
 
-REVISION, LATER = 12, 13
+REVISION, LATER, LATER_VOTE = 12, 13, 14
 """Kinds of the records from which the state of a date is made: history rows before the date, and
-keys of history rows after it. The rank of both is the type of the event."""
+keys of history rows after it. The rank of both is the type of the event. If later questions are
+restored as on another date, votes between the dates have the third kind."""
 
-RESTORING = CONTENT | {10, 11, 12, 13, 16}
-"""Types of events before a date from which a post is restored: texts, closings, deletions."""
+RESTORING = CONTENT | {10, 11, 12, 13, 16, 36}
+"""Types of events before a date from which a post is restored: texts, closings, deletions, and
+migrations, which matter if later questions are restored as on another date."""
 
 REVEALING = CONTENT | {13, 36}
 """Types of events after a date that show that a post was different, deleted, or not yet here."""
@@ -536,6 +538,9 @@ AS_OF = "as-of"
 
 BODY_FROM = Part("BodyFrom", "value", _attributes("BodyFrom"), AS_OF)
 """The part of a post that tells where its body comes from: `dump` or `history`."""
+
+ASKED_LATER = "AskedLater"
+"""Member of later questions, with the value `True`; only recipes get such questions."""
 
 POST_PARTS = (
     BODY_FROM,

@@ -44,7 +44,7 @@ PURE = {
     "parse.keys": set[str](),
     "parse.posts": {"domain", "parse.keys", "schema"},
     "counts": set[str](),
-    "extensions.as_of.existence": {"parse.posts"},
+    "extensions.as_of.existence": {"domain", "options.table", "parse.posts"},
     "extensions.as_of.restoration": {
         "merge",
         "counts",

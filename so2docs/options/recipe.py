@@ -9,7 +9,11 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any, Literal
+
+from so2docs.errors import OptionError
+from so2docs.options.option import end_of_period
 
 Schema = dict[str, Any]
 
@@ -49,7 +53,8 @@ class Setting:
     Attributes:
         name: Name for users, and keyword of the function.
         help: Description in one sentence.
-        type: Type of the value: `bool`, `int` or `str`.
+        type: Type of the value: `bool`, `int` or `str`; or `date`, whose values become texts, as
+            those of `as_of`.
         default: Value of a setting that is not given.
         usually: Description of the default, if the value does not show it.
         least: Smallest allowed number.
@@ -59,7 +64,7 @@ class Setting:
 
     name: str
     help: str
-    type: type[bool] | type[int] | type[str]
+    type: type[bool] | type[int] | type[str] | type[date]
     default: bool | int | str | None = None
     usually: str = ""
     least: int | None = None
@@ -85,11 +90,15 @@ class Setting:
                 value = int(value)
         elif self.type is int and hasattr(value, "__index__") and not isinstance(value, bool):
             value = operator.index(value)
+        elif self.type is date:
+            with suppress(OptionError):
+                return end_of_period(self.name, value)  # type: ignore[arg-type, return-value]
         is_sound = isinstance(value, self.type) and isinstance(value, bool) == (self.type is bool)
         is_allowed = not self.choices or value in self.choices
         if is_sound and is_allowed and (self.least is None or value >= self.least):  # type: ignore[operator]
             return value  # type: ignore[return-value]
         kinds = {bool: "true or false", int: "a whole number", str: "text"}
+        kinds[date] = "a date in UTC, such as 2020, 2020-01-31 or 2020-01-31T12:00:00"
         expected = " or ".join(self.choices) or kinds[self.type]
         if self.least is not None:
             expected += f" of {self.least:,} or more"
@@ -97,6 +106,13 @@ class Setting:
 
 
 BEST = Setting("best", "Use only the answer with the highest score.", bool, False)
+QUERIES_UNTIL = Setting(
+    "queries_until",
+    "With --as-of DATE, make the corpus of questions asked until DATE, and queries of questions "
+    "asked later, until this date.",
+    date,
+    usually="no date",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +121,8 @@ class Adjustments:
 
     Attributes:
         settings: Settings passed to the function as keywords. With `BEST`, the documents have only
-            the best answer, unless the recipe needs all answers.
+            the best answer, unless the recipe needs all answers. With `QUERIES_UNTIL`, documents
+            also come from later questions: see `Recipe.later_until`.
         options: Names of options of the conversion that are passed to the function as `True`.
         variants: Recipes that replace this recipe, by the name of the setting or option that must
             be true, or by `NAME=VALUE` of a setting. Variants may themselves have variants.
@@ -192,6 +209,9 @@ class Recipe:
             below those of the recipe.
         left_out: Columns to leave out of the records that the function returns.
         best_only: Whether documents keep only the answer with the highest score.
+        later_until: Date until which the documents include questions that were asked after the date
+            of `as_of`, as they were on this date. They have the member `ASKED_LATER`, and no
+            `CommentCount`.
         is_by_site: Whether each record is a question with its id in `Id`. If so, a conversion
             of several dumps writes a folder for each site, with an output named `train`.
         adjustments: Settings and options that change the records.
@@ -215,6 +235,7 @@ class Recipe:
     lower_headings: int = 0
     left_out: tuple[str, ...] = ()
     best_only: bool = False
+    later_until: str | None = None
     is_by_site: bool = False
     adjustments: Adjustments = Adjustments()
     description: Description = Description()

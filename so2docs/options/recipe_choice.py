@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from so2docs.errors import OptionError, did_you_mean, flag
-from so2docs.options.recipe import BEST, Recipe
+from so2docs.options.recipe import BEST, QUERIES_UNTIL, Recipe
 from so2docs.registry import Registry
 
 
@@ -159,6 +159,7 @@ def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
         return recipe
     if not recipe.adjustments.needs_all_answers:
         recipe = replace(recipe, best_only=values.pop(BEST.name, recipe.best_only))
+    recipe = replace(recipe, later_until=values.get(QUERIES_UNTIL.name))
     names = {*recipe.adjustments.by_name, *recipe.adjustments.options}
     values = {name: value for name, value in values.items() if name in names}
     return replace(recipe, function=partial(recipe.function, **values)) if values else recipe

@@ -170,6 +170,7 @@ FACTS = {
     "has_all_keys": "{sample} together with {nest}",
     "site_field_name": "name of {site_field}",
     "user_ids": "ids of users ({nest=users})",
+    "later_until": "date of later questions ({settings})",
 }
 """Facts derived from several options, with their names in messages (see `spell_options`)."""
 
@@ -196,6 +197,7 @@ class Fingerprint:
             "has_all_keys": options.needs_all_keys,
             "site_field_name": options.site_field and options.site_field[0],
             "user_ids": options.filters.fields.hidden(options.nest),
+            "later_until": options.later_until,
         }
         parts = (options, options.form, options.filters)
         return cls(

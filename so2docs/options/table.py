@@ -14,7 +14,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from so2docs.domain import CREDITED
+from so2docs.domain import CREDITED, last_moment
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import (
     FORMATS,
@@ -43,7 +43,7 @@ from so2docs.options.option import (
     size,
     tags,
 )
-from so2docs.options.recipe import METADATA
+from so2docs.options.recipe import METADATA, QUERIES_UNTIL
 from so2docs.options.recipe_choice import ALIASES, RECIPES, RecipeChoice, RecipeLike
 from so2docs.options.split import Split, parse_split
 from so2docs.processes.processors import count_processors
@@ -500,6 +500,7 @@ class Options:
                 "that no field of the documents has"
             )
         self._check_recipe()
+        self._check_dates()
         self._check_body()
         fields = self.filters.fields
         if self.form.split.by is not None and not fields.has_whole("CreationDate"):
@@ -510,6 +511,16 @@ class Options:
                 f"{flag('split', str(self.form.split))} contradicts {flag('limit')}; split by "
                 f"size, as in {flag('split', '1GB')}"
             )
+
+    def _check_dates(self) -> None:
+        as_of, later = self.filters.as_of, self.later_until
+        if later is None:
+            return
+        setting = flag("settings", f"{QUERIES_UNTIL.name}={later}")
+        if as_of is None:
+            raise OptionError(f"{setting} needs {flag('as_of', 'DATE')}, the date of the corpus")
+        if last_moment(later) <= last_moment(as_of):
+            raise OptionError(f"{setting} must be after {flag('as_of', as_of)}")
 
     def _check_body(self) -> None:
         fields = self.filters.fields
@@ -609,6 +620,11 @@ class Options:
     def steps(self) -> tuple[str, ...]:
         """The steps before the merge, by the names of the options that request them."""
         return () if self.filters.as_of is None else ("as_of",)
+
+    @property
+    def later_until(self) -> str | None:
+        """The date of questions asked after `as_of`; None to leave them out."""
+        return None if self.recipe is None else self.recipe.recipe.later_until
 
     @property
     def shown(self) -> tuple[str, ...]:

@@ -161,7 +161,9 @@ _PREPARE: dict[str, Callable[[Row], bool]] = {
 """Functions that change a typed row before it becomes JSON, by table; False leaves the row out."""
 
 
-def add_votes(buffer: RecordBuffer, rows: list[Row], questions: FindQuestions) -> None:
+def add_votes(
+    buffer: RecordBuffer, rows: list[Row], questions: FindQuestions, record_kind: int = VOTE
+) -> None:
     """Turn votes into records that count them by post and type; rows may be changed in place."""
     try:
         pairs = list(map(itemgetter("PostId", "VoteTypeId"), rows))
@@ -180,7 +182,7 @@ def add_votes(buffer: RecordBuffer, rows: list[Row], questions: FindQuestions) -
     for post_id, kind, count in sorted(counts):
         question_id = places.get(post_id, post_id)
         bucket = buckets[question_id >> BUCKET_BITS]
-        bucket.keys.extend(pack(question_id, post_id, kind << _COUNT_BITS | count, VOTE))
+        bucket.keys.extend(pack(question_id, post_id, kind << _COUNT_BITS | count, record_kind))
 
 
 def with_bounty(rows: Iterable[Row]) -> list[Row]:

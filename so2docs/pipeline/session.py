@@ -323,7 +323,7 @@ class Session:
         self.report = Report(
             posts.name, names.output, dump_bytes=posts.size, jobs=self.jobs, core=options.core
         )
-        self.report.as_of = options.filters.as_of
+        self.report.as_of, self.report.later_until = options.filters.as_of, options.later_until
         if options.recipe is not None:
             self.report.recipe = options.recipe.spec
             self.report.records = self.report.without_record = 0

@@ -48,7 +48,8 @@ def test_every_set_of_the_command_is_on_the_page() -> None:
 
 def test_every_row_has_a_section() -> None:
     sections = {
-        re.sub(r"[^\w-]", "", s.lower()) for s in re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
+        re.sub(r"[^\w-]", "", s.lower().replace(" ", "-"))
+        for s in re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
     }
     assert sections == set(re.findall(r"^\| \[.*?\]\(#(.*?)\)", PAGE, re.MULTILINE))
 

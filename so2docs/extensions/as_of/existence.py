@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from so2docs.domain import last_moment
+from so2docs.options.table import Options
 from so2docs.parse.posts import milliseconds
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
-_MIDNIGHT, _LAST_OF_DAY = "T00:00:00.000", "T23:59:59.999"
-_DAY = len("2016-12-10")
-_DATE = _DAY + len(_MIDNIGHT)
+_DATE = len("2016-12-10T00:00:00.000")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,13 @@ class Existence:
     @classmethod
     def at(cls, as_of: str) -> Self:
         """Make the rule for the end of a day, or for a moment."""
-        day, time = as_of[:_DAY], as_of[_DAY:]
-        return cls(day + (time + _MIDNIGHT[len(time) :] if time else _LAST_OF_DAY))
+        return cls(last_moment(as_of))
+
+    @classmethod
+    def of_dates(cls, options: Options) -> tuple[Self, Self]:
+        """Make the rules for the date of `as_of`, and for that of later questions if requested."""
+        assert options.filters.as_of is not None
+        return cls.at(options.filters.as_of), cls.at(options.later_until or options.filters.as_of)
 
     @property
     def milliseconds(self) -> int:

@@ -35,12 +35,14 @@ from so2docs.parse.row_filter import RowFilter, make_projection
 from so2docs.parse.table_rows import unpack_votes
 from so2docs.report import UNKNOWN_ON_DATE
 from so2docs.schema import (
+    ASKED_LATER,
     BODIES,
     BODY_FROM,
     BOUNTY,
     COMMENT,
     CONTENT,
     LATER,
+    LATER_VOTE,
     OF_KIND,
     POSTS,
     REVISION,
@@ -90,23 +92,40 @@ class _Events:
         revisions: Types and JSON of history rows before the date.
         later: Types of history rows after the date, as bits.
         votes: Number of votes by type.
+        later_votes: The same for votes after the date that count for later questions.
         comments: Number of comments.
     """
 
     revisions: list[tuple[int, bytes]] = field(default_factory=list)
     later: int = 0
     votes: dict[int, int] = field(default_factory=dict)
+    later_votes: dict[int, int] = field(default_factory=dict)
     comments: int = 0
 
     def count(self, kind: int, rank: int) -> int:
         """Count a comment or votes; return the number of rows in the record."""
         count = 1
-        if kind == VOTE:
+        if kind in (VOTE, LATER_VOTE):
             vote_type, count = unpack_votes(rank)
-            self.votes[vote_type] = self.votes.get(vote_type, 0) + count
+            votes = self.votes if kind == VOTE else self.later_votes
+            votes[vote_type] = votes.get(vote_type, 0) + count
         elif kind == COMMENT:
             self.comments += 1
         return count
+
+    def leave_out_later(self, date: Existence) -> None:
+        """Leave out the history rows after a date, but note their types."""
+        revisions, self.revisions = self.revisions, []
+        for kind, json in revisions:
+            if date.includes(orjson.loads(json)["CreationDate"]):
+                self.revisions.append((kind, json))
+            else:
+                self.later |= 1 << kind
+
+    def include_later_votes(self) -> None:
+        """Add the votes after the date to the others."""
+        for kind, count in self.later_votes.items():
+            self.votes[kind] = self.votes.get(kind, 0) + count
 
     def parse(self, types: Iterable[int]) -> list[Row]:
         """Parse the history rows of some types, in chronological order."""
@@ -157,8 +176,9 @@ class Restoration:
         self.strays: list[bytes] = []
         self._first_question_of = first_question_of
         filters = options.filters
-        assert filters.as_of is not None
-        self._existence = Existence.at(filters.as_of)
+        self._date, later = Existence.of_dates(options)
+        self._existence = self._date
+        self._later = None if later == self._date else later
         self._filter = RowFilter(filters.of_state, None)
         self._project = make_projection(options)
         # The first pass stores bounties only if votes are nested.
@@ -186,6 +206,8 @@ class Restoration:
         keys, jsons = bytearray(), list[bytes]()
         for question_id in sorted(groups):
             group = groups.pop(question_id)
+            if self._later is not None:
+                self._choose_date(group, self._later)
             for post in self._restore_group(question_id, group):
                 size_and_kind = len(post.json) << 4 | post.kind
                 keys += KEY.pack(question_id, post.post_id, post.rank, size_and_kind)
@@ -220,13 +242,35 @@ class Restoration:
                         key = keys[number * KEY.size : (number + 1) * KEY.size]
                         group.rows.append((key, json[start:end]))
                     else:
-                        left_out[kind] += count
+                        left_out[VOTE if kind == LATER_VOTE else kind] += count
             if end != len(json):
                 raise ValueError("keys and JSON do not match")
         for kind, count in left_out.items():
-            table = self._counts.tables.setdefault(OF_KIND[kind].name, TableCounts())
-            table.filtered += count
+            self._leave_out_row(kind, count)
         return groups
+
+    def _choose_date(self, group: _Group, later: Existence) -> None:
+        """Restore a question as of the later date if it was asked after the first one."""
+        questions = (orjson.loads(post.json) for post in group.posts if post.kind == QUESTION)
+        asked = next((question["CreationDate"] for question in questions), "")
+        if not self._date.includes(asked):
+            self._existence = later
+            for events in group.events.values():
+                events.include_later_votes()
+            return
+        self._existence = self._date
+        for events in group.events.values():
+            events.leave_out_later(self._date)
+        rows, group.rows = group.rows, []
+        for key, json in rows:
+            if not json or self._date.includes(orjson.loads(json).get("CreationDate")):
+                group.rows.append((key, json))
+            else:
+                self._leave_out_row(KEY.unpack(key)[3] & 15)
+
+    def _leave_out_row(self, kind: int, count: int = 1) -> None:
+        tables = self._counts.tables
+        tables.setdefault(OF_KIND[kind].name, TableCounts()).filtered += count
 
     def _restore_group(self, question_id: int, group: _Group) -> list[_Post]:
         """Restore the posts of a question id; posts with unknown texts are added to the strays."""
@@ -237,7 +281,7 @@ class Restoration:
                 continue
             events = group.events[post.post_id]
             post.row = orjson.loads(post.json)
-            if not self._existed(events):
+            if not (self._existence.includes(post.row["CreationDate"]) and self._existed(events)):
                 self._reject(post)
             elif self._restore(post, events):
                 restored.append(post)
@@ -282,7 +326,7 @@ class Restoration:
         if not self._restore_texts(post, events):
             return False
         self._restore_votes(row, events.votes)
-        if self._has_comments:
+        if self._has_comments and self._existence is self._date:
             row["CommentCount"] = events.comments
         else:
             row.pop("CommentCount", None)
@@ -385,7 +429,10 @@ class Restoration:
         # Attributes are in the order of the dump, and those unknown in dumps follow.
         row = {name: row[name] for name in _ORDER if name in row} | row
         row[BODY_FROM.key] = row.pop(BODY_FROM.key)
-        post.json = orjson.dumps(row if self._project is None else self._project(row))
+        row = row if self._project is None else self._project(row)
+        if self._existence == self._later and post.kind == QUESTION:
+            row[ASKED_LATER] = True
+        post.json = orjson.dumps(row)
 
     def _find_title(self, host: str, post_id: int) -> str | None:
         """Return the title of a post of this site as HTML text; None if unknown."""
@@ -425,12 +472,15 @@ def _list_edits(revisions: list[Row]) -> list[Row]:
     return edits
 
 
-def find_titles(blocks: Iterable[BlockData], question_ids: Collection[int]) -> dict[int, str]:
+def find_titles(
+    blocks: Iterable[BlockData], question_ids: Collection[int], date: Existence
+) -> dict[int, str]:
     """Find the titles that questions had on a date.
 
     Args:
         blocks: All blocks of a bucket.
         question_ids: The questions.
+        date: The date; the blocks may have rows of later questions.
 
     Returns:
         Titles by question id, without those of questions that did not exist or have no known title.
@@ -442,13 +492,15 @@ def find_titles(blocks: Iterable[BlockData], question_ids: Collection[int]) -> d
             if post_id in question_ids:
                 if kind == QUESTION or (kind == REJECTED_QUESTION and start < end):
                     row = orjson.loads(json[start:end])
-                    if isinstance(row.get("Title"), str):
+                    existed = kind == REJECTED_QUESTION or date.includes(row["CreationDate"])
+                    if existed and isinstance(row.get("Title"), str):
                         titles.setdefault(post_id, row["Title"])
                 elif kind == LATER and rank in TITLES:
                     events[post_id].later |= 1 << rank
                 elif kind == REVISION and rank in TITLES:
                     events[post_id].revisions.append((rank, json[start:end]))
     for post_id in titles.keys() & events.keys():
+        events[post_id].leave_out_later(date)
         if events[post_id].later:
             revisions = events[post_id].parse(TITLES)
             text = revisions[-1].get("Text") if revisions else None

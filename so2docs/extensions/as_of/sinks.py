@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
-from typing import Any
 
 import orjson
 
 from so2docs.dump.dump import Dump
 from so2docs.errors import Location
 from so2docs.extensions.as_of.existence import Existence
-from so2docs.options.table import Filters, Options
+from so2docs.options.table import Options
 from so2docs.parse import core, table_rows
 from so2docs.parse.core import Added
 from so2docs.parse.keys import (
@@ -32,11 +31,21 @@ from so2docs.parse.keys import (
     kinds_in,
     walk,
 )
-from so2docs.parse.posts import RecordBuffer, number
+from so2docs.parse.posts import Projection, RecordBuffer, number
 from so2docs.parse.row_filter import RowFilter
 from so2docs.parse.table_rows import FindQuestions
 from so2docs.pipeline.filing import BadgeSink, NestedSink, PostSink, RowSink, Unknown, UserSink
-from so2docs.schema import LATER, POSTS, RESTORING, REVEALING, REVISION, TABLES, Row, Table
+from so2docs.schema import (
+    LATER,
+    LATER_VOTE,
+    POSTS,
+    RESTORING,
+    REVEALING,
+    REVISION,
+    TABLES,
+    Row,
+    Table,
+)
 from so2docs.store.blocks import BlockWriter
 from so2docs.store.id_map import IdMap
 
@@ -58,7 +67,7 @@ class _OfDate(RowSink):
         self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
     ) -> None:
         super().__init__(table, options, writer, posts_map)
-        self._existence = _existence(options.filters)
+        self._date, self._existence = Existence.of_dates(options)
 
     def add_compiled(self, data: bytes) -> Added | None:
         """Process a slice with the compiled core, unless only some of its rows existed."""
@@ -80,16 +89,10 @@ class _OfDate(RowSink):
         super().add(existing)
 
 
-def _existence(filters: Filters) -> Existence:
-    assert filters.as_of is not None
-    return Existence.at(filters.as_of)
-
-
 class _PostsOfDate(_OfDate, PostSink):
     def _make_filter(self) -> RowFilter:
         options = self._options
-        keys = options.needs_all_keys
-        return _FilterOfDate(options.filters.of_rows, self._projection, all_keys=keys)
+        return _FilterOfDate(options, self._projection)
 
     def _add_later(self, data: bytes) -> Added | None:
         later = RecordBuffer(reserved=self.buffer.reserved)
@@ -121,9 +124,9 @@ class _PostsOfDate(_OfDate, PostSink):
 
 
 class _FilterOfDate(RowFilter):
-    def __init__(self, filters: Filters, *args: Any, **kwargs: Any) -> None:
-        super().__init__(filters, *args, **kwargs)
-        self._existence = _existence(filters)
+    def __init__(self, options: Options, projection: Projection | None) -> None:
+        super().__init__(options.filters.of_rows, projection, all_keys=options.needs_all_keys)
+        self._date, self._existence = Existence.of_dates(options)
 
     def passes(self, kind: int, row: Row) -> bool:
         existed = self._existence.includes(row.get(POSTS.dated_by))
@@ -131,7 +134,7 @@ class _FilterOfDate(RowFilter):
 
     def keep_of_rejected(self, kind: int, row: Row) -> bytes:
         """Keep the title of a question, because restored bodies may contain it."""
-        if kind != QUESTION or not self._existence.includes(row.get(POSTS.dated_by)):
+        if kind != QUESTION or not self._date.includes(row.get(POSTS.dated_by)):
             return b""
         return orjson.dumps({name: row[name] for name in ("Title",) if name in row})
 
@@ -154,7 +157,31 @@ class _RowsOfDate(_OfDate, NestedSink):
         return compiled[0]
 
 
+class _VotesOfDate(_RowsOfDate):
+    """Counts the votes after the date apart if later questions are restored, too."""
+
+    def _add_compiled(self, data: bytes) -> Added | None:
+        if self._date != self._existence and not self._date.judge(data, self._table.dated_by):
+            return None
+        return super()._add_compiled(data)
+
+    def add(self, rows: list[Row]) -> None:
+        name = self._table.dated_by
+        later = [row for row in rows if not self._date.includes(row.get(name))]
+        super().add(self._date.select(rows, name))
+        counted = self._existence.select(later, name)
+        self.buffer.filtered += len(later) - len(counted)
+        counted = self.opt_outs.filter(counted, self.buffer)
+        table_rows.add_votes(self.buffer, counted, self._known.find, LATER_VOTE)
+
+
 class _CommentsOfDate(_RowsOfDate):
+    def __init__(
+        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
+    ) -> None:
+        super().__init__(table, options, writer, posts_map)
+        self._existence = self._date  # The records of comments that are not nested have no date.
+
     def add(self, rows: list[Row]) -> None:
         for row in rows:
             row.pop("Score", None)
@@ -228,6 +255,7 @@ def choose_sink(table: Table) -> type[RowSink]:
         "users": _UsersOfDate,
         "badges": _BadgesOfDate,
         "comments": _CommentsOfDate,
+        "votes": _VotesOfDate,
     }
     return sinks.get(table.name, _RowsOfDate)
 

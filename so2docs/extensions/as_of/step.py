@@ -14,6 +14,7 @@ from isal.isal_zlib import crc32
 
 from so2docs import merge
 from so2docs.counts import ChunkTally, RowCounts
+from so2docs.extensions.as_of.existence import Existence
 from so2docs.extensions.as_of.restoration import Restoration, find_titles
 from so2docs.extensions.as_of.sinks import choose_sink
 from so2docs.options.table import Options
@@ -75,7 +76,8 @@ def _map_titles(
         for post_id, question_id in posts.find(named).items():
             wanted[question_id >> BUCKET_BITS][question_id].append(post_id)
     table = UserTable(str(spill.folder / "titles.map"), {0: str(spill.folder / "titles.lines.map")})
-    tasks = ((spill.blocks(number), dict(wanted[number])) for number in sorted(wanted))
+    date, _ = Existence.of_dates(options)
+    tasks = ((spill.blocks(number), dict(wanted[number]), date) for number in sorted(wanted))
     offset = 0
     with IdMapWriter(table.places) as places, open(table.files[0], "wb") as lines:
         for titles in workers.run(_find_titles_of, tasks):
@@ -87,20 +89,21 @@ def _map_titles(
 
 
 def _find_titles_of(
-    task: tuple[list[tuple[str, Block]], dict[int, list[int]]],
+    task: tuple[list[tuple[str, Block]], dict[int, list[int]], Existence],
 ) -> list[tuple[int, bytes]]:
     """Find titles in a worker.
 
     Args:
-        task: The blocks of a bucket, and the ids of the posts whose title is needed, by question.
+        task: The blocks of a bucket, the ids of the posts whose title is needed, by question, and
+            the date.
 
     Returns:
         Ids of the posts, each with the title of its question as JSON.
     """
-    located, post_ids = task
+    located, post_ids, date = task
     with BlockReader() as reader, check_blocks_match(located):
         blocks = (reader.read(path, block) for path, block in located)
-        titles = find_titles(blocks, post_ids.keys())
+        titles = find_titles(blocks, post_ids.keys(), date)
     return [
         (post_id, orjson.dumps(title))
         for question_id, title in sorted(titles.items())

@@ -20,6 +20,7 @@ from so2docs.extensions.cards.columns import describe_columns
 from so2docs.extensions.cards.manifest import Manifest
 from so2docs.extensions.cards.outputs import TRAIN, DescribedOutput
 from so2docs.options.option import WHOLE
+from so2docs.options.recipe import QUERIES_UNTIL
 from so2docs.options.request import Fingerprint
 from so2docs.options.table import OPTIONS, Options
 from so2docs.output.provenance import File
@@ -244,9 +245,11 @@ def _table(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
 def _notes(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
     for output in outputs:
         if as_of := output.manifest.options.get("as_of"):
+            later = output.manifest.options.get("settings", {}).get(QUERIES_UNTIL.name)
+            queries = f" Queries come from questions asked later, until {later}." if later else ""
             yield (
                 f"\n{_code(output.name)}: the site as it was on {as_of}, restored from a later "
-                "dump. Posts deleted since are missing.\n"
+                f"dump. Posts deleted since are missing.{queries}\n"
             )
         if linked := output.manifest.counts.get("linked_elsewhere"):
             left_out = f"{plural(linked, 'question')} with a link to another share"

@@ -11,6 +11,9 @@ questions are the relevant documents. BEIR removes the query's own question from
 (`ignore_identical_ids`). With the setting `links`, questions that are linked in a text are relevant
 too, or instead.
 
+With the setting `queries_until`, no query's question is in the corpus: the corpus contains the
+questions of the date of `as_of`, and the queries are the titles of questions asked after it.
+
 With the option `accepted`, accepted answers are the relevant documents: the corpus contains the
 answers to all questions, and the queries are the titles of questions whose accepted answer is in
 the corpus.
@@ -35,6 +38,7 @@ from so2docs.extensions.recipes.retrieval_set import (
 )
 from so2docs.options.recipe import (
     INTEGER,
+    QUERIES_UNTIL,
     TEXT,
     Adjustments,
     Description,
@@ -47,6 +51,7 @@ from so2docs.options.recipe import (
 from so2docs.output.part_files import FileState
 from so2docs.output.paths import OutputPaths
 from so2docs.report import Report
+from so2docs.schema import ASKED_LATER
 
 _CONFIGURATIONS = {
     "default": ("test", QRELS_AS_JSON),
@@ -80,10 +85,19 @@ SCHEMA = {
 }
 
 
-def beir(question: Document, links: str = "duplicate") -> Iterator[Record]:
-    """Make a corpus entry from a question, and a query if the question has a link to another."""
-    question_id, title = str(question["Id"]), question.get("Title", "")
-    yield {CORPUS: {"_id": question_id, "title": title, "text": posts.text(question)}}
+def beir(
+    question: Document, links: str = "duplicate", queries_until: str | None = None
+) -> Iterator[Record]:
+    """Make a corpus entry from a question, and a query if the question has a link to another.
+
+    With `queries_until`, a question makes only one of the two.
+    """
+    is_later = question.get(ASKED_LATER) is True
+    if not is_later:
+        question_id, title = str(question["Id"]), question.get("Title", "")
+        yield {CORPUS: {"_id": question_id, "title": title, "text": posts.text(question)}}
+        if queries_until is not None:
+            return
     relevant: dict[int, int] = {}
     for link in question.get("Links", ()):
         target, score = link["RelatedPostId"], _SCORES[links].get(link.get("LinkTypeId"), 0)
@@ -117,7 +131,8 @@ def _query(question: Document, relevant: dict[int, int]) -> Iterator[Record]:
 
 
 def _finish(names: OutputPaths, records: FileState, report: Report) -> Finished:
-    text = readme_text("beir", BEIR.description, _README_TEXT)
+    text = _README_TEXT + _describe_dates(report.as_of, report.later_until)
+    text = readme_text("beir", BEIR.description, text)
     return finish_set(names, records, report, FILES, partial(write_files, readme_text=text))
 
 
@@ -164,11 +179,20 @@ BEIR = replace(
                 "duplicate",
                 choices=tuple(_SCORES),
             ),
+            QUERIES_UNTIL,
         ),
         variants={"accepted": _QUERIES_FROM_ANSWERS},
         check=None,
     ),
 )
+
+
+def _describe_dates(as_of: str | None, queries_until: str | None) -> str:
+    """Describe the dates of a set; empty for the set of a whole dump."""
+    if as_of is None:
+        return ""
+    text = _DATE if queries_until is None else _DATES
+    return "\n" + text.format(as_of=as_of, until=queries_until)
 
 
 _README_TEXT = """\
@@ -179,4 +203,15 @@ loads the configurations `corpus`, `queries` and `default`, the relevant documen
 
 The content was written by the users of the site. Its licence is CC BY-SA 2.5, 3.0 or 4.0,
 depending on its date.
+"""
+
+_DATE = """\
+The texts and links are those of {as_of}, restored from a later dump, so posts deleted since are
+missing.
+"""
+_DATES = """\
+The corpus consists of the questions asked until {as_of}, as they were on that date. The queries are
+the titles of questions asked later, until {until}, as they were on {until}. The relevant
+documents are those that links made until {until} lead to. All are restored from a later dump, so
+posts deleted since are missing.
 """

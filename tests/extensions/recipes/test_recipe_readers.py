@@ -246,11 +246,18 @@ def test_trl_takes_conversations(dump: Path, tmp_path: Path, load_dataset: Any) 
     assert roles == ["system", "user", "assistant"]
 
 
-@pytest.mark.parametrize("accepted", [False, True])
-def test_beir_loads_a_retrieval_set(accepted: bool, dump: Path, tmp_path: Path) -> None:
+SETS: list[dict[str, Any]] = [
+    {},
+    {"accepted": True},
+    {"as_of": "2017", "settings": {"queries_until": "2019-06", "links": "both"}},
+]
+
+
+@pytest.mark.parametrize("options", SETS)
+def test_beir_loads_a_retrieval_set(options: dict[str, Any], dump: Path, tmp_path: Path) -> None:
     loader = import_reader("beir.datasets.data_loader")
     folder = tmp_path / "set"
-    so2docs.convert(dump, folder, recipe="beir", accepted=accepted)
+    so2docs.convert(dump, folder, recipe="beir", **options)
     corpus, queries, qrels = loader.GenericDataLoader(str(folder)).load(split="test")
     entries = {
         entry["_id"]: {"text": entry["text"], "title": entry["title"]}
@@ -263,14 +270,15 @@ def test_beir_loads_a_retrieval_set(accepted: bool, dump: Path, tmp_path: Path) 
         assert relevant
         assert set(relevant) <= set(corpus)
         assert query in queries
+        assert query not in corpus or "as_of" not in options
 
 
-@pytest.mark.parametrize("card", [False, True])
+@pytest.mark.parametrize("options", [{"card": True}, *SETS])
 @pytest.mark.usefixtures("load_dataset")  # The folder of its cache.
-def test_mteb_loads_a_retrieval_set(card: bool, dump: Path, tmp_path: Path) -> None:
+def test_mteb_loads_a_retrieval_set(options: dict[str, Any], dump: Path, tmp_path: Path) -> None:
     """Test only the module of MTEB's loader, because the package imports torch."""
     folder = tmp_path / "set"
-    so2docs.convert(dump, folder, recipe="beir", card=card)
+    so2docs.convert(dump, folder, recipe="beir", **options)
     loader = _module_of_mteb("abstasks/retrieval_dataset_loaders.py")
     loaded = loader.RetrievalDatasetLoader(str(folder), revision=None).load()
     corpus, queries = jsonl(folder / "corpus.jsonl"), jsonl(folder / "queries.jsonl")
@@ -281,7 +289,7 @@ def test_mteb_loads_a_retrieval_set(card: bool, dump: Path, tmp_path: Path) -> N
     assert {row["id"]: row["text"] for row in loaded["queries"]} == texts
     expected: dict[str, dict[str, int]] = {}
     for row in jsonl(folder / "qrels" / "test.jsonl"):
-        expected.setdefault(row["query-id"], {})[row["corpus-id"]] = 1
+        expected.setdefault(row["query-id"], {})[row["corpus-id"]] = row["score"]
     assert loaded["relevant_docs"] == expected
 
 

@@ -1,0 +1,379 @@
+"""Retrieval sets of two dates: nothing in them is later than its date."""
+
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import py7zr
+import pytest
+from support.dumps import question, row, write_dump
+from support.history_walk import Walk, read_rows
+from support.interruptions import kill_at
+from support.places import DUMPS, NO_DUMPS
+from support.site_over_time import FIRST, LAST, Site
+
+import so2docs
+from so2docs.options.choices import Core
+from so2docs.options.recipe import QUERIES_UNTIL, Adjustments, Recipe
+
+Row = dict[str, Any]
+
+END = "T23:59:59.999"
+CORPUS, QUERIES = "2020-01-12", "2020-01-22"
+SETTINGS = {"queries_until": QUERIES, "links": "both"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Path]:
+    """A made-up site whose questions get links, and more votes, on every day."""
+    site, chance = Site(seed=7), random.Random(7)
+    asked = sorted(post["Id"] for post in site.tables["Posts"] if post["PostTypeId"] == 1)
+    site.tables["PostLinks"] = [
+        {
+            "Id": number,
+            "CreationDate": f"2020-01-{chance.randrange(FIRST, LAST + 1):02}T12:00:00.000",
+            "PostId": chance.choice(asked),
+            "RelatedPostId": chance.choice(asked),
+            "LinkTypeId": chance.choice((1, 3)),
+        }
+        for number in range(1, 801)
+    ]
+    for number in range(1_001, 1_401):
+        ids = {"Id": number, "PostId": chance.choice(asked), "VoteTypeId": chance.choice((2, 2, 3))}
+        date = f"2020-01-{chance.randrange(FIRST, LAST + 1):02}T00:00:00.000"
+        site.tables["Votes"].append({**ids, "CreationDate": date})
+    site.tables["Votes"].sort(key=lambda vote: vote["CreationDate"])
+    return site, site.write(tmp_path_factory.mktemp("site") / "dump")
+
+
+def make_set(dump: Path, folder: Path, **options: Any) -> so2docs.Report:
+    options = {"recipe": "beir", "as_of": CORPUS, "settings": SETTINGS, "jobs": 1, **options}
+    return so2docs.convert(dump, folder, **options)
+
+
+def read_set(folder: Path) -> dict[str, list[Row]]:
+    names = ("corpus.jsonl", "queries.jsonl", "qrels/test.jsonl")
+    return {
+        name: [json.loads(line) for line in (folder / name).read_text("utf-8").splitlines()]
+        for name in names
+    }
+
+
+def read_bytes(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name[0] != ".")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def write_document(question: Row, **_settings: Any) -> Iterator[Row]:
+    """Write whole documents, as a recipe of the user that has the setting."""
+    yield question
+
+
+DOCUMENTS = Recipe("documents", write_document, adjustments=Adjustments(settings=(QUERIES_UNTIL,)))
+
+
+def test_documents_are_of_their_date(site: tuple[Site, Path], core: Core) -> None:
+    over_time, dump = site
+    then, later = over_time.expect(12), over_time.expect(22)
+    asked = {i: post["CreationDate"] for i, post in later.items() if post["PostTypeId"] == 1}
+    votes = over_time.tables["Votes"]
+    expected = {}
+    for posts, day in ((then, 12), (later, 22)):
+        counts = Counter[tuple[int, int]]()
+        for vote in votes:
+            if vote["CreationDate"] < f"2020-01-{day}T99":
+                counts[vote["PostId"], vote["VoteTypeId"]] += 1
+        for id_, post in posts.items():
+            if (asked[post.get("ParentId", id_)] > "2020-01-12T99") == (day == 22):
+                body, score = f"<p>{post['Body']}</p>\n", counts[id_, 2] - counts[id_, 3]
+                expected[id_] = {**post, "Body": body, "Score": score}
+    found = {}
+    settings = {"queries_until": QUERIES}
+    options: Row = {"as_of": CORPUS, "settings": settings, "jobs": 1, "core": core}
+    with so2docs.documents(dump, recipe=DOCUMENTS, **options) as documents:
+        for document in map(dict[str, Any], documents):
+            is_later = document.pop("AskedLater", False)
+            assert is_later == (asked[document["Id"]] > "2020-01-12T99")
+            for post in (document, *document.pop("Answers")):
+                found[post["Id"]] = post
+                if is_later:
+                    assert "CommentCount" not in post
+                    del expected[post["Id"]]["CommentCount"]
+    assert found == expected
+
+
+def test_titles_in_texts_are_of_the_first_date(tmp_path: Path, core: Core) -> None:
+    host = "ale.stackexchange.com"
+    dump = tmp_path / host
+    dump.mkdir()
+    early, between, late = (f"2020-01-{day}T10:00:00.000" for day in ("05", "15", "25"))
+    addresses = " ".join(f"https://{host}/q/{id_}" for id_ in (2, 3, 4))
+    write_dump(
+        dump / "Posts.xml",
+        question(1, Title="t", Body="b", CreationDate=early, LastEditDate=late),
+        question(2, Title="new", Body="b", CreationDate=early, LastEditDate=between),
+        question(3, Title="later", Body="b", CreationDate=between),
+        question(4, Title="fabricated", Body="b", CreationDate=between),
+    )
+    events = [
+        (1, 2, early, addresses),
+        (1, 5, late, "edited"),
+        (2, 1, early, "old"),
+        (2, 4, between, "new"),
+    ]
+    history = [
+        row(Id=n, PostId=i, PostHistoryTypeId=k, RevisionGUID=n, CreationDate=date, Text=text)
+        for n, (i, k, date, text) in enumerate(events, 1)
+    ]
+    write_dump(dump / "PostHistory.xml", *history)
+    write_dump(dump / "Votes.xml")
+    write_dump(dump / "PostLinks.xml")
+    make_set(dump, tmp_path / "set", core=core, drop_posts=[4])
+    [entry, _] = read_set(tmp_path / "set")["corpus.jsonl"]
+    assert entry["text"] == f"old https://{host}/q/3 https://{host}/q/4"
+
+
+def test_each_part_is_of_its_date(site: tuple[Site, Path], tmp_path: Path, core: Core) -> None:
+    over_time, dump = site
+    report = make_set(dump, tmp_path / "set", core=core)
+    found = read_set(tmp_path / "set")
+    then, later = over_time.expect(12), over_time.expect(22)
+    corpus = {id_: post for id_, post in then.items() if post["PostTypeId"] == 1}
+    assert found["corpus.jsonl"] == [
+        {"_id": str(id_), "title": post["Title"], "text": post["Body"]}
+        for id_, post in sorted(corpus.items())
+    ]
+    asked = {
+        i: p
+        for i, p in later.items()
+        if p["PostTypeId"] == 1 and p["CreationDate"] > "2020-01-12T99"
+    }
+    judgements: dict[tuple[int, int], int] = {}
+    for link in over_time.tables["PostLinks"]:
+        pair = link["PostId"], link["RelatedPostId"]
+        is_made = link["CreationDate"] < "2020-01-22T99"
+        if is_made and pair[0] in asked and pair[1] in corpus:
+            judgements[pair] = max(judgements.get(pair, 0), {1: 1, 3: 2}[link["LinkTypeId"]])
+    assert found["qrels/test.jsonl"] == [
+        {"query-id": str(query), "corpus-id": str(id_), "score": score}
+        for (query, id_), score in sorted(judgements.items())
+    ]
+    assert found["queries.jsonl"] == [
+        {"_id": str(id_), "text": asked[id_]["Title"]} for id_ in sorted({q for q, _ in judgements})
+    ]
+    assert any(then.get(i, {}).get("Title") != p["Title"] for i, p in later.items() if i in corpus)
+    assert 5 < len(found["queries.jsonl"]) < len(asked) < len(later) - len(then)
+    assert (report.as_of, report.later_until) == (CORPUS, QUERIES)
+    assert f"as of {QUERIES}" in str(report)
+    assert not report.strays
+    assert report.tables["links"].nested == sum(
+        link["CreationDate"] < ("2020-01-12T99" if link["PostId"] in corpus else "2020-01-22T99")
+        for link in over_time.tables["PostLinks"]
+        if link["PostId"] in corpus.keys() | asked.keys()
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"as_of": "2020-01-12T12:00"}, {"tags": "ale"}])
+def test_a_walk_finds_nothing_later(site: tuple[Site, Path], options: Row, tmp_path: Path) -> None:
+    _, dump = site
+    make_set(dump, tmp_path / "set", **options)
+    until = "2020-01-12T12:00:00.000" if "as_of" in options else CORPUS + END
+    walk = Walk(dump, until, QUERIES + END)
+    if "tags" not in options:
+        assert list(walk.find_later(tmp_path / "set")) == []
+        assert min(walk.checked[kind] for kind in ("corpus", "queries", "edited later")) > 5
+    ids = {entry["_id"] for entry in read_set(tmp_path / "set")["corpus.jsonl"]}
+    assert ids == walk.list_corpus(options.get("tags", ""))
+
+
+@pytest.mark.parametrize(
+    ("corpus", "queries", "message"),
+    [
+        ("2020-01-11", QUERIES, "of the corpus"),
+        (CORPUS, "2020-01-21", "judgement"),
+    ],
+)
+def test_the_walk_finds_what_is_later(
+    site: tuple[Site, Path], corpus: str, queries: str, message: str, tmp_path: Path
+) -> None:
+    _, dump = site
+    make_set(dump, tmp_path / "set")
+    later = list(Walk(dump, corpus + END, queries + END).find_later(tmp_path / "set"))
+    assert any(message in line for line in later)
+
+
+@pytest.mark.parametrize(
+    "filters", [{"min_score": 1}, {"tags": "ale,bock"}, {"min_answers": 1}, {"answered": True}]
+)
+def test_filters_apply_to_both_states(
+    site: tuple[Site, Path], filters: Row, tmp_path: Path
+) -> None:
+    _, dump = site
+    make_set(dump, tmp_path / "set", **filters)
+    make_set(dump, tmp_path / "all")
+    found, everything = read_set(tmp_path / "set"), read_set(tmp_path / "all")
+    ids = {}
+    for day in (CORPUS, QUERIES):
+        with so2docs.documents(dump, as_of=day, jobs=1, fields="Id", **filters) as questions:
+            ids[day] = {str(document["Id"]) for document in questions}
+    kept = [entry for entry in everything["corpus.jsonl"] if entry["_id"] in ids[CORPUS]]
+    assert found["corpus.jsonl"] == kept
+    judged = [
+        row
+        for row in everything["qrels/test.jsonl"]
+        if row["query-id"] in ids[QUERIES] and row["corpus-id"] in ids[CORPUS]
+    ]
+    assert found["qrels/test.jsonl"] == judged
+    assert 0 < len(judged) < len(everything["qrels/test.jsonl"])
+
+
+def test_the_same_bytes_in_any_way(site: tuple[Site, Path], tmp_path: Path) -> None:
+    _, dump = site
+    ways: list[Row] = [
+        {"core": "python"},
+        {"core": "compiled", "chunk_bytes": 5_000},
+        {"core": "compiled", "chunk_bytes": 20_000, "jobs": 2},
+    ]
+    outputs = []
+    for number, way in enumerate(ways):
+        report = make_set(dump, tmp_path / str(number), min_score=0, **way)
+        rows = {name: (table.nested, table.filtered) for name, table in report.tables.items()}
+        outputs.append((read_bytes(tmp_path / str(number)), report.filtered, rows))
+    assert outputs[1:] == outputs[:-1]
+
+
+def test_migrated_and_reused_ids(tmp_path: Path, core: Core) -> None:
+    """Questions that came to the site between the dates, and rows of a shared id."""
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    early, between, late = (f"2020-01-{day}T10:00:00.000" for day in ("05", "15", "25"))
+    texts = {"Title": "t", "Body": "b"}
+    write_dump(
+        dump / "Posts.xml",
+        question(1, CreationDate=early, **texts),
+        question(2, CreationDate=early, **texts),
+        question(3, CreationDate=between, **texts),
+        question(4, CreationDate=between, **texts),
+        question(5, CreationDate=late, **texts),
+    )
+    events = [(1, 2, 36, between), (2, 3, 36, "2020-01-16T10:00:00.000"), (3, 4, 36, late)]
+    history = [
+        row(Id=n, PostId=id_, PostHistoryTypeId=kind, RevisionGUID=f"g{n}", CreationDate=date)
+        for n, id_, kind, date in events
+    ]
+    write_dump(dump / "PostHistory.xml", *history)
+    write_dump(dump / "Votes.xml")
+    pairs = [(3, 1), (3, 2), (4, 1), (5, 1), (1, 3), (3, 3)]
+    links = [
+        row(Id=n, PostId=q, RelatedPostId=id_, LinkTypeId=3, CreationDate=between)
+        for n, (q, id_) in enumerate(pairs, 1)
+    ]
+    write_dump(dump / "PostLinks.xml", *links)
+    make_set(dump, tmp_path / "set", core=core, settings={"queries_until": QUERIES})
+    found = read_set(tmp_path / "set")
+    assert [entry["_id"] for entry in found["corpus.jsonl"]] == ["1"]
+    assert found["queries.jsonl"] == [{"_id": "3", "text": "t"}]
+    assert found["qrels/test.jsonl"] == [{"query-id": "3", "corpus-id": "1", "score": 1}]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"as_of": None}, "queries_until=2020-01-22.* needs as_of"),
+        ({"as_of": "2020-01-22"}, "must be after as_of='2020-01-22'"),
+        ({"as_of": "2020-01"}, "must be after as_of='2020-01-31'"),
+        (
+            {"as_of": "2020-01-22T12:00", "settings": {"queries_until": "2020-01-22T12:00:00"}},
+            "after",
+        ),
+        ({"settings": {"queries_until": "soon"}}, "is 'soon'; it must be a date in UTC"),
+        ({"settings": {"queries_until": "2020-02-30"}}, "must be a date in UTC"),
+        ({"accepted": True}, "contradicts accepted"),
+        ({"recipe": "qa"}, "no such setting"),
+    ],
+)
+def test_dates_that_are_refused(
+    options: Row, message: str, site: tuple[Site, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(so2docs.OptionError, match=message):
+        make_set(site[1], tmp_path / "set", **options)
+
+
+def test_both_dates_are_recorded(site: tuple[Site, Path], tmp_path: Path) -> None:
+    _, dump = site
+    make_set(dump, tmp_path / "set")
+    readme = (tmp_path / "set" / "README.md").read_text("utf-8")
+    assert all(date in readme for date in (CORPUS, QUERIES))
+    assert not make_set(dump, tmp_path / "set").is_new
+    with pytest.raises(so2docs.OutputError, match=r"made with other options \(settings\)"):
+        make_set(dump, tmp_path / "set", settings={**SETTINGS, "queries_until": "2020-01-23"})
+    make_set(dump, tmp_path / "carded", card=True)
+    card = (tmp_path / "carded" / "README.md").read_text("utf-8")
+    assert f"as it was on {CORPUS}" in card
+    assert f"asked later, until {QUERIES}" in card
+    assert f"--set queries_until={QUERIES}" in card
+
+
+def test_a_kept_spill_is_not_used_for_another_date(site: tuple[Site, Path], tmp_path: Path) -> None:
+    _, dump = site
+    make_set(dump, tmp_path / "set", keep_spill=True)
+    later = {**SETTINGS, "queries_until": "2020-01-26"}
+    with pytest.raises(so2docs.SpillError, match="date of later questions"):
+        make_set(dump, tmp_path / "set", force=True, settings=later)
+
+
+CONVERT = f"""
+import sys, so2docs
+so2docs.convert(
+    *sys.argv[1:], recipe="beir", as_of="{CORPUS}", settings={SETTINGS}, jobs=1, chunk_bytes=5_000
+)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_killed_while_the_history_is_read(site: tuple[Site, Path], tmp_path: Path) -> None:
+    _, dump = site
+    records = tmp_path / "set" / "records.jsonl"
+    kill_at("table6-*3-1.blocks", records, CONVERT, dump, tmp_path / "set")
+    assert make_set(dump, tmp_path / "set", chunk_bytes=5_000).resumed
+    make_set(dump, tmp_path / "whole")
+    assert read_bytes(tmp_path / "set") == read_bytes(tmp_path / "whole")
+
+
+REAL = (
+    "alcohol.meta-2022-06",
+    "archives/beer.stackexchange.com.7z",
+    "archives/eosio.meta.stackexchange.com.7z",
+    "bioinformatics-2017-09",
+    "raspberrypi.meta-2019-03",
+)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not DUMPS.exists(), reason=NO_DUMPS)
+@pytest.mark.parametrize("share", [0.3, 0.6])
+@pytest.mark.parametrize("name", REAL)
+def test_published_dumps(name: str, share: float, tmp_path: Path) -> None:
+    dump, rows = DUMPS / name, DUMPS / name
+    if dump.suffix == ".7z":
+        rows = tmp_path / "rows"
+        with py7zr.SevenZipFile(dump) as archive:
+            archive.extractall(rows)
+    posts = read_rows(rows, "Posts")
+    days = sorted(post["CreationDate"][:10] for post in posts if post["PostTypeId"] == "1")
+    corpus, queries = days[int(share * len(days))], days[int(0.95 * len(days))]
+    settings = {"queries_until": queries, "links": "both"}
+    make_set(dump, tmp_path / "set", as_of=corpus, settings=settings)
+    walk = Walk(rows, corpus + END, queries + END)
+    assert list(walk.find_later(tmp_path / "set")) == []
+    assert walk.checked["corpus"] == len(walk.list_corpus())
+    tag = walk.find_usual_tag()
+    filters = {"tags": tag, "min_score": 3}
+    make_set(dump, tmp_path / "some", as_of=corpus, settings=settings, **filters)
+    ids = {entry["_id"] for entry in read_set(tmp_path / "some")["corpus.jsonl"]}
+    assert ids == walk.list_corpus(tag, min_score=3)
