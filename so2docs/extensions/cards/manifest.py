@@ -152,8 +152,10 @@ def _license(paths: Iterable[str]) -> str | None:
             with closing(SourceFile(path)) as source:
                 if (text := source.license()) is not None:
                     return text
-        except DumpError as error:  # Only warn, since the output is complete.
-            log.warning(error)
+        except DumpError as error:
+            if getattr(error.__cause__, "errno", None) is not None:
+                raise  # The next attempt may succeed, but it would find a manifest that is made.
+            log.warning(error)  # Damage stays, and the output is complete.
     return None
 
 
