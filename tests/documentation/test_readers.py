@@ -5,7 +5,7 @@ of the report. Readers that are not test dependencies run by `make test-datasets
 """
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -113,15 +113,6 @@ def of_chdb(where: str) -> list[int]:
     return [int(line) for line in str(rows).split()]
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    sql = import_reader("pyspark.sql")
-    builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
-
-
 CASES: list[tuple[Callable[[str], list[int]], str, str]] = [
     (of_duckdb, "jsonl.gz", "/*.jsonl.gz"),
     (of_duckdb, "jsonl", "/*.jsonl"),
@@ -165,11 +156,12 @@ def test_exactly_the_questions(
     assert sorted(reader(f"{folders[end]}{where}")) == expected(folders[end])
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("end", NAMES)
 @pytest.mark.parametrize("is_glob", [True, False], ids=["glob", "folder"])
 def test_exactly_the_questions_on_spark(
-    folders: dict[str, Path], spark: Any, end: str, is_glob: bool
+    folders: dict[str, Path], session: Any, end: str, is_glob: bool
 ) -> None:
     where = str(folders[end] / f"*.{end}" if is_glob else folders[end])
-    frame = spark.read.parquet(where) if end == "parquet" else spark.read.json(where)
+    frame = session.read.parquet(where) if end == "parquet" else session.read.json(where)
     assert sorted(row["Id"] for row in frame.select("Id").collect()) == expected(folders[end])
