@@ -230,7 +230,6 @@ def test_the_library_never_prints(samples: Path, tmp_path: Path) -> None:
 def test_optional_tables(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A missing table, and a table that needs it, are left out and recorded."""
     site = tmp_path / "site"
-    site.mkdir()
     write_dump(site / "Posts.xml", question(1))
     write_dump(site / "Comments.xml", row(Id=1, PostId=1, Text="t"))
     write_dump(site / "Badges.xml", row(Id=1, UserId=1, Class=1))

@@ -32,7 +32,6 @@ def dumps(tmp_path: Path) -> list[Path]:
     """Two sites with posts and tags, and one without."""
     folders = [tmp_path / "dumps" / f"{site}.stackexchange.com" for site in ("beer", "tea", "x")]
     for folder in folders:
-        folder.mkdir(parents=True)
         write_dump(folder / "Posts.xml", question(1), question(2))
         (folder / "Tags.xml").write_text(TAGS.format("a"))
     (folders[2] / "Tags.xml").unlink()

@@ -16,7 +16,6 @@ import so2docs
 
 E = b"caf\xe9"
 DUMP = b"sample.stackexchange.com.7z"
-TITLE = "How do I slice bread?"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
 

@@ -78,7 +78,6 @@ BROKEN = [
 def site(tmp_path: Path) -> Path:
     """A dump with posts, users and an unusual history."""
     folder = tmp_path / "site"
-    folder.mkdir()
     posts = [
         question(1, OwnerUserId=9, Title="New title", Tags="<a>", ClosedDate=NEW.format(9)),
         question(2, Title="other", Tags="<b>"),
@@ -365,7 +364,6 @@ so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000, nest=["his
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_killed_while_the_history_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "site"
-    folder.mkdir()
     posts = [question(number, Body="b" * 200) for number in range(1, 3000)]
     write_dump(folder / "Posts.xml", *posts)
     text = "t" * 300

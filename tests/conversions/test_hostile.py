@@ -298,7 +298,6 @@ NAMES: dict[str, Callable[[Path], Path]] = {
 def test_names(kind: str, tmp_path: Path) -> None:
     path = NAMES[kind](tmp_path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_dump(path, question(1), row(Id=9))
     except OSError as error:
         pytest.skip(f"this file system has no such names: {error}")
@@ -316,7 +315,6 @@ def test_names(kind: str, tmp_path: Path) -> None:
 
 def test_a_path_too_long_for_the_index(tmp_path: Path) -> None:
     folder = tmp_path.joinpath(*["f" * 200] * 4)
-    folder.mkdir(parents=True)
     dump = write_dump(folder / "Posts.xml", question(1))
     output = folder / "questions.jsonl.gz"
     with pytest.raises(so2docs.SpillError, match="choose another work_dir, with a shorter path"):

@@ -17,7 +17,6 @@ ROWS = [
     b'<row\tId="3" rowing="1" PostTypeId="1"/><row\nId="4" PostTypeId="1"/>',
     question(5, Body="<row " * 20),
 ]
-STARTS = [b"Id", b"Id", b"Id", b"Id", b"Id"]
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,6 @@ def posts(questions: int, score: int = 1) -> list[bytes]:
 
 def folder_with(folder: Path, rows: list[bytes]) -> Path:
     """Make a folder with a dump."""
-    folder.mkdir(parents=True, exist_ok=True)
     write_dump(folder / "Posts.xml", *rows)
     return folder
 

@@ -126,7 +126,6 @@ TABLES: dict[str, list[bytes]] = {
 
 
 def write_site(folder: Path, **tables: list[bytes]) -> Path:
-    folder.mkdir()
     for name, rows in {**TABLES, **tables}.items():
         write_dump(folder / f"{name}.xml", *rows)
     return folder

@@ -35,7 +35,6 @@ from so2docs.output.provenance import Provenance
 def make_inputs(folder: Path) -> Path:
     """Make a dump with some tables, and two outputs."""
     for name, score in (("site", 1), ("old", 1), ("new", 2)):
-        (folder / name).mkdir()
         questions = [question(n, Score=score, OwnerUserId=1) for n in (1, 2)]
         write_dump(folder / name / "Posts.xml", *questions)
         write_dump(folder / name / "Comments.xml", row(Id=1, PostId=1, Text="text"))

@@ -118,7 +118,6 @@ def test_full_while_a_map_is_made(
 ) -> None:
     """In a process of its own: a memory-mapped file on a full disk ends it by a signal."""
     site = tmp_path / "site"
-    site.mkdir()
     write_dump(site / "Posts.xml", *(question(number, OwnerUserId="1") for number in range(1, 50)))
     users = (b'<row Id="%d" DisplayName="x" />' % (n * 4096) for n in range(1, 20_000))
     (site / "Users.xml").write_bytes(b"<users>" + b"".join(users) + b"</users>")

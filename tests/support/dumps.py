@@ -38,7 +38,8 @@ def dump_of(*rows: bytes) -> bytes:
 
 
 def write_dump(path: Path, *rows: bytes) -> Path:
-    """Write a dump; the file name determines the root element."""
+    """Write a dump, and make its folder; the file name determines the root element."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     root = path.stem.lower().encode() if path.stem in TABLES else b"posts"
     path.write_bytes(dump_of(*rows).replace(b"posts>", root + b">"))
     return path

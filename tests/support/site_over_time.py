@@ -223,7 +223,6 @@ class Site:
 
     def write(self, folder: Path) -> Path:
         """Write the dump at the end."""
-        folder.mkdir(parents=True)
         for table, rows in self.tables.items():
             write_dump(folder / f"{table}.xml", *(row(**_as_text(values)) for values in rows))
         return folder

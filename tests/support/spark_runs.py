@@ -51,7 +51,6 @@ def sparse_dump(path: Path, ids: range, malformed: int | None = None) -> Path:
         parent = ids[(number * 7) % len(ids) // 3 * 3]
         new = answer(post_id, parent, Body=body) if number % 3 else question(post_id, Body=body)
         rows.append(new.replace(b"/>", b"") if post_id == malformed else new)
-    path.parent.mkdir(parents=True, exist_ok=True)
     return write_dump(path, *rows)
 
 
@@ -63,7 +62,6 @@ def noisy_dump(path: Path, ids: range) -> Path:
         rows.append(question(post_id, Body=noise.randbytes(10_000).hex()))
         rows.append(answer(post_id + 1, post_id))
     noise.shuffle(rows)
-    path.parent.mkdir(parents=True, exist_ok=True)
     return write_dump(path, *rows)
 
 

@@ -164,7 +164,6 @@ def event(number: int, post_id: int, kind: int, date: str, **more: Any) -> bytes
 def odd(tmp_path: Path) -> Path:
     """A dump whose history is incomplete, with merged posts and posts in odd states."""
     dump = tmp_path / "odd"
-    dump.mkdir()
     dated = {"CreationDate": EARLY, "Title": "t", "Tags": "<a>", "Score": 9}
     edited = {**dated, "LastEditDate": LATE, "LastActivityDate": LATE}
     posts = [
@@ -230,7 +229,6 @@ def test_unknown_and_odd_texts(odd: Path, tmp_path: Path, core: Core) -> None:
 
 def write_edited(dump: Path, text: str, *posts: str) -> Path:
     """Write a dump whose question 9 had a text on the date, and later another one."""
-    dump.mkdir()
     dated = {"CreationDate": EARLY, "LastActivityDate": EARLY}
     edited = question(9, Title="t9", Body="<p>now</p>", **{**dated, "LastEditDate": LATE})
     write_dump(dump / "Posts.xml", edited, *posts)

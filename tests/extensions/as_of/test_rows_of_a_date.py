@@ -42,7 +42,6 @@ def write_site(
     folder: Path, posts: list[bytes], history: list[bytes] | None = None, **tables: list[bytes]
 ) -> Path:
     """Write a dump with posts, history, votes and other tables."""
-    folder.mkdir()
     files = {"Posts": posts, "PostHistory": history or [], "Votes": [], **tables}
     for stem, rows in files.items():
         write_dump(folder / f"{stem}.xml", *rows)

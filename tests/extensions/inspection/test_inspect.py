@@ -98,7 +98,6 @@ def test_the_release_follows_from_dates_and_members(
 )  # fmt: skip
 def test_values_that_are_no_dates_do_not_count_as_dates(date: str, tmp_path: Path) -> None:
     folder = tmp_path / "2024-07"
-    folder.mkdir()
     good = question(1, CreationDate="2024-05-01T00:00:00.000")
     write_dump(folder / "Posts.xml", good, question(2, CreationDate=date))
     inspection = so2docs.inspect(folder / "Posts.xml")

@@ -28,7 +28,6 @@ EXCERPT = "Of <b>tea</b> & water"
 def site(tmp_path: Path) -> Path:
     """A dump with a described tag, and a user with badges and a profile."""
     site = tmp_path / "site"
-    site.mkdir()
     write_dump(
         site / "Posts.xml",
         question(1, Tags="|tea|plain|", OwnerUserId=7),

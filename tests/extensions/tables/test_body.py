@@ -32,7 +32,6 @@ BODIES = (
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A site, and one with formulas, whose only wiki has no body and whose posts have a history."""
     folder = tmp_path / f"{request.param}.stackexchange.com"
-    folder.mkdir()
     dated = {"CreationDate": "2016-01-01T00:00:00.000", "Score": 0}
     posts = [question(1, Title="t", Tags="<a>", Body=BODIES[0], AcceptedAnswerId=2, **dated)]
     posts += [answer(n, 1, Body=body, **dated) for n, body in enumerate(BODIES[1:], 2)]

@@ -57,7 +57,6 @@ HARD = (
 def hard_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site with texts that are hard for CSV and SQL scripts."""
     folder = tmp_path_factory.mktemp("hard") / "tea.stackexchange.com"
-    folder.mkdir()
     posts = [question(1, Tags="<a><b\"'\\,>"), answer(2, 1), answer(3, 4)]
     write_dump(folder / "Posts.xml", *posts)
     shutil.copy(SITE / "Votes.xml", folder)

@@ -282,7 +282,6 @@ def write_random_site(folder: Path, seed: int) -> Path:
     posts = [post_row(number) for number in range(1, 61)]
     roll.shuffle(posts)
     numbers = range(1, 121)
-    folder.mkdir()
     tables: dict[str, list[bytes]] = {
         "Posts": posts,
         "Comments": [row(Id=n, PostId=post(), Text=f"c{n}", UserId=user()) for n in numbers],

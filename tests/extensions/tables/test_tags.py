@@ -55,7 +55,6 @@ EXPECTED = [
 def site(tmp_path: Path) -> Path:
     """A dump with posts that describe tags, and others that only seem to."""
     site = tmp_path / "site"
-    site.mkdir()
     write_dump(site / "Posts.xml", *POSTS)
     write_dump(site / "Tags.xml", *TAGS)
     return site

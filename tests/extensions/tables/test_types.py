@@ -29,7 +29,6 @@ SOME = {
 def site(tmp_path: Path) -> Path:
     """A site without wikis or closings."""
     folder = tmp_path / "tea.stackexchange.com"
-    folder.mkdir()
     write_dump(folder / "Posts.xml", question(1, Tags="<a>", CreationDate="2020-01-01T00:00:00"))
     text = {"PostHistoryTypeId": 2, "Text": "t", "CreationDate": "2020-01-01T00:00:00"}
     write_dump(folder / "PostHistory.xml", row(Id=1, PostId=1, **text))
