@@ -106,6 +106,7 @@ CONVERT = Case(
     with_all={"nest": ["comments"]},
 )
 _FILTERS: dict[str, Any] = {
+    "body": "text",
     "since": "2001-01-01",
     "until": "2030-01-01",
     "tags": ["python"],
