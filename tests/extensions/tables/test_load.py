@@ -13,12 +13,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,6 +27,7 @@ from support.dumps import answer, question, row, write_dump
 from support.flat_oracle import LINKS, Row, as_date, broken_links, rows_of, tables_in
 from support.places import CHECKOUT
 from support.readers import import_reader
+from support.servers import Command, find_program, make_short_folder, run_postgres, run_server
 from support.table_sites import SITE
 
 import so2docs
@@ -94,79 +94,41 @@ def call(*command: str | Path, folder: Path, **settings: Any) -> str:
     return done.stdout.decode()
 
 
-def _program(name: str, package: str) -> Path:
-    """Find the program of a server, or skip the test."""
-    places = [*map(Path, os.get_exec_path()), Path("/usr/sbin")]
-    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    for place in places:
-        if (place / name).exists():
-            return place / name
-    pytest.skip(f"{name} is not installed; apt-get install {package}")
-
-
-@contextmanager
-def _server(*command: str | Path, user: str | None, ready: list[str | Path]) -> Iterator[None]:
-    server = subprocess.Popen(
-        [str(part) for part in command],
-        user=user,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        command_ready = [str(part) for part in ready]
-        while subprocess.run(command_ready, capture_output=True, check=False).returncode:
-            assert server.poll() is None
-            time.sleep(0.1)
-        yield
-    finally:
-        server.terminate()
-        server.wait()
-
-
 @pytest.fixture(scope="module")
 def short_folder() -> Iterator[Path]:
     """A folder whose path is short enough for the socket of a server."""
-    with tempfile.TemporaryDirectory(prefix="so2docs-") as folder:
-        os.chmod(folder, 0o755)  # PostgreSQL refuses to run as root.
-        yield Path(folder)
+    with make_short_folder() as folder:
+        yield folder
+
+
+def _load_postgres(client: Command, files: Path) -> Loaded:
+    for statement in ('DROP DATABASE IF EXISTS "t"', 'CREATE DATABASE "t"'):
+        call(*client, "postgres", "-c", statement, folder=files)
+    printed = call(*client, "t", "--file", "load.sql", folder=files)
+
+    def read(table: Table) -> list[Row]:
+        names = {name.lower(): name for name in (*table.attributes, "Other")}
+        sql = f"SELECT row_to_json(t) FROM {table.stem} AS t"
+        lines = call(*client, "t", "-c", sql, folder=files).split("\n")
+        rows = [json.loads(line) for line in lines if line]
+        return [{names[name]: value for name, value in row.items()} for row in rows]
+
+    return read, printed
 
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[Callable[[Path], Loaded]]:
-    initdb, psql = _program("initdb", "postgresql"), _program("psql", "postgresql")
-    user = "postgres" if os.geteuid() == 0 else None
-    data = folder / "postgres"
-    data.mkdir()
-    if user is not None:
-        os.chmod(folder, 0o755)
-        shutil.chown(data, user)
-    call(initdb, "-D", data, "-U", "tester", "-E", "UTF8", "--no-sync", folder=data, user=user)
-    client: list[str | Path] = [psql, "-X", "-q", "-A", "-t", "-h", data, "-U", "tester", "-d"]
-    options = ("-k", data, "-c", "listen_addresses=", "-c", "fsync=off")
-    ready = [*client, "postgres", "-c", "SELECT 1"]
-
-    def load(files: Path) -> Loaded:
-        for statement in ('DROP DATABASE IF EXISTS "t"', 'CREATE DATABASE "t"'):
-            call(*client, "postgres", "-c", statement, folder=files)
-        printed = call(*client, "t", "--file", "load.sql", folder=files)
-
-        def read(table: Table) -> list[Row]:
-            names = {name.lower(): name for name in (*table.attributes, "Other")}
-            sql = f"SELECT row_to_json(t) FROM {table.stem} AS t"
-            lines = call(*client, "t", "-c", sql, folder=files).split("\n")
-            rows = [json.loads(line) for line in lines if line]
-            return [{names[name]: value for name, value in row.items()} for row in rows]
-
-        return read, printed
-
-    with _server(initdb.parent / "postgres", "-D", data, *options, user=user, ready=ready):
-        yield load
+    with run_postgres(folder) as client:
+        yield partial(_load_postgres, client)
 
 
 @contextmanager
 def mysql(folder: Path) -> Iterator[Callable[[Path], Loaded]]:
-    install = _program("mariadb-install-db", "mariadb-server")
-    daemon, program = _program("mariadbd", "mariadb-server"), _program("mariadb", "mariadb-client")
+    install = find_program("mariadb-install-db", "mariadb-server")
+    daemon, program = (
+        find_program("mariadbd", "mariadb-server"),
+        find_program("mariadb", "mariadb-client"),
+    )
     data, socket = folder / "mysql", folder / "mysql.sock"
     user = ["--user=root"] if os.geteuid() == 0 else []
     form = "--auth-root-authentication-method=normal"
@@ -192,7 +154,7 @@ def mysql(folder: Path) -> Iterator[Callable[[Path], Loaded]]:
 
     skipped = ("--skip-networking", "--skip-grant-tables", "--innodb-flush-log-at-trx-commit=0")
     ready = [*client, "-e", "SELECT 1"]
-    with _server(daemon, *options, *skipped, user=None, ready=ready):
+    with run_server(daemon, *options, *skipped, user=None, ready=ready):
         yield load
 
 

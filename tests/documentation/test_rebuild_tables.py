@@ -1,0 +1,503 @@
+"""The sections of docs/rebuild.md about tables: every row arrives where the sets are loaded.
+
+Schemas are those that the makers of the sets published, as names and types of columns. PostgreSQL
+is Debian's (`apt-get install postgresql`). If `SQLSTORM` is the folder of a checkout of
+SQL-Storm/SQLStorm, the queries published there are run, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from support.dumps import answer, question, row, write_dump
+from support.flat_oracle import rows_of
+from support.places import CHECKOUT
+from support.readers import import_reader
+from support.servers import make_short_folder, run_postgres
+
+import so2docs
+from so2docs.extensions.tables.sql import DIALECTS
+from so2docs.extensions.tables.types import TYPES
+from so2docs.schema import DUMP, POSTS, Table
+
+duckdb = pytest.importorskip("duckdb")
+
+Rows = list[tuple[Any, ...]]
+Query = Callable[[str], Rows]
+
+PAGE = (CHECKOUT / "docs" / "rebuild.md").read_text(encoding="utf-8")
+ARCHIVES = ("beer.stackexchange.com", "eosio.meta.stackexchange.com")
+_TYPES = "Id:smallint! Name:varchar(50)!"
+SQLSTORM = {
+    **dict.fromkeys(TYPES, _TYPES),
+    "Users": "Id:int! Reputation:int! CreationDate:timestamp! DisplayName:varchar(40) "
+    "LastAccessDate:timestamp! WebsiteUrl:varchar(200) Location:varchar(300) AboutMe:text "
+    "Views:int UpVotes:int DownVotes:int ProfileImageUrl:varchar(200) AccountId:int",
+    "Badges": "Id:int! UserId:int! Name:varchar(50)! Date:timestamp! Class:smallint! "
+    "TagBased:bool!",
+    "Posts": "Id:int! PostTypeId:smallint AcceptedAnswerId:int ParentId:int CreationDate:timestamp "
+    "Score:int ViewCount:int Body:text OwnerUserId:int OwnerDisplayName:varchar(40) "
+    "LastEditorUserId:int LastEditorDisplayName:varchar(40) LastEditDate:timestamp "
+    "LastActivityDate:timestamp Title:varchar(300) Tags:varchar(4000) AnswerCount:int "
+    "CommentCount:int FavoriteCount:int ClosedDate:timestamp CommunityOwnedDate:timestamp "
+    "ContentLicense:varchar(30)",
+    "Comments": "Id:int! PostId:int! Score:int Text:varchar(2000)! CreationDate:timestamp! "
+    "UserDisplayName:varchar(40) UserId:int ContentLicense:varchar(30)",
+    "PostHistory": "Id:int! PostHistoryTypeId:smallint PostId:int RevisionGUID:varchar(36) "
+    "CreationDate:timestamp UserId:int UserDisplayName:varchar(40) Comment:varchar(800) Text:text "
+    "ContentLicense:varchar(30)",
+    "PostLinks": "Id:bigint! CreationDate:timestamp! PostId:int! RelatedPostId:int! "
+    "LinkTypeId:smallint!",
+    "Tags": "Id:int! TagName:varchar(35) Count:int! ExcerptPostId:int WikiPostId:int "
+    "IsModeratorOnly:bool IsRequired:bool",
+    "Votes": "Id:int! PostId:int! VoteTypeId:smallint! UserId:int CreationDate:timestamp "
+    "BountyAmount:int",
+}
+"""Columns of SQLStorm's schema; `!` means NOT NULL."""
+
+STATS_CEB = {
+    "users": "Id:int Reputation:int CreationDate:timestamp Views:int UpVotes:int DownVotes:int",
+    "posts": "Id:int PostTypeId:smallint CreationDate:timestamp Score:int ViewCount:int "
+    "OwnerUserId:int AnswerCount:int CommentCount:int FavoriteCount:int LastEditorUserId:int",
+    "postLinks": "Id:int CreationDate:timestamp PostId:int RelatedPostId:int LinkTypeId:smallint",
+    "postHistory": "Id:int PostHistoryTypeId:smallint PostId:int CreationDate:timestamp UserId:int",
+    "comments": "Id:int PostId:int Score:smallint CreationDate:timestamp UserId:int",
+    "votes": "Id:int PostId:int VoteTypeId:smallint CreationDate:timestamp UserId:int "
+    "BountyAmount:smallint",
+    "badges": "Id:int UserId:int Date:timestamp",
+    "tags": "Id:int Count:int ExcerptPostId:int",
+}
+"""Columns of the schema of STATS-CEB."""
+
+QUERIES = (
+    """
+    SELECT pt.Name, pht.Name AS event, count(*), count(DISTINCT ph.UserId), max(ph.CreationDate)
+    FROM PostHistory ph
+    JOIN PostHistoryTypes pht ON pht.Id = ph.PostHistoryTypeId
+    JOIN Posts p ON p.Id = ph.PostId
+    JOIN PostTypes pt ON pt.Id = p.PostTypeId
+    GROUP BY pt.Name, pht.Name
+    """,
+    """
+    WITH ranked AS (
+        SELECT Id, Score, Tags,
+            row_number() OVER (PARTITION BY OwnerUserId ORDER BY Score DESC, Id) AS place
+        FROM Posts WHERE PostTypeId = 1
+    ), tagged AS (
+        SELECT Score,
+            unnest(string_to_array(substring(Tags, 2, length(Tags) - 2), '><')) AS TagName
+        FROM ranked WHERE place = 1
+    )
+    SELECT t.TagName, t.Count, count(*) AS questions, sum(tagged.Score)
+    FROM tagged JOIN Tags t ON t.TagName = tagged.TagName
+    GROUP BY t.TagName, t.Count
+    """,
+    """
+    SELECT u.Id, u.DisplayName, u.Reputation,
+        (SELECT count(*) FROM Badges b
+            WHERE b.UserId = u.Id AND b.Class = 3 AND NOT b.TagBased) AS b,
+        (SELECT count(*) FROM Votes v JOIN VoteTypes vt ON vt.Id = v.VoteTypeId
+            JOIN Posts p ON p.Id = v.PostId
+            WHERE vt.Name = 'UpMod' AND p.OwnerUserId = u.Id) AS v,
+        (SELECT count(*) FROM PostLinks pl JOIN LinkTypes lt ON lt.Id = pl.LinkTypeId
+            JOIN Posts p ON p.Id = pl.PostId
+            WHERE lt.Name = 'Duplicate' AND p.OwnerUserId = u.Id) AS d,
+        (SELECT max(crt.Name) FROM PostHistory ph
+            JOIN CloseReasonTypes crt ON cast(crt.Id AS varchar) = ph.Comment
+            WHERE ph.PostHistoryTypeId = 10 AND ph.UserId = u.Id) AS reason
+    FROM Users u WHERE u.Reputation > 500
+    """,
+)
+"""Queries in the way of SQLStorm's: names of types, windows, split tags, correlated subqueries."""
+
+
+def sql_of(name: str) -> str:
+    """Return the SQL of a file that the page shows."""
+    [block] = re.findall(rf"^```sql\n-- {name}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    return block  # type: ignore[no-any-return]
+
+
+def python_of(start: str) -> str:
+    """Return the Python of the block that starts like this."""
+    [block] = re.findall(
+        rf"^```python\n({re.escape(start)}.*?)^```", PAGE, re.DOTALL | re.MULTILINE
+    )
+    return block  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def small_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of eight tables with texts that are hard for CSV."""
+    folder = tmp_path_factory.mktemp("hard") / "tea.stackexchange.com"
+    folder.mkdir()
+    date = {"CreationDate": "2019-02-28T23:59:59.900"}
+    hard = ('a,"b"\n\\.\nc', "\\.", "x\r\ny", "NULL", "é 🍺", "", "\\N", "'")
+    posts = [question(1, Tags="<c++><a-b>", Title="t", OwnerUserId=1, Body=hard[0], **date)]
+    posts += [question(2, Tags="", OwnerUserId=2, Body="", **date)]
+    posts += [answer(n, 1, Body=text, OwnerUserId=2, **date) for n, text in enumerate(hard, 3)]
+    posts += [answer(20, 1, Body="none", **date), answer(21, 1, OwnerUserId=-1, **date)]
+    write_dump(folder / "Posts.xml", *posts)
+    comments = [
+        row(Id=n, PostId=post, UserId=user, Text=text, Score=0, **date)
+        for n, (post, user, text) in enumerate(zip((1, 1, 3, 9), (1, -1, 2, 2), hard, strict=False))
+    ]
+    write_dump(folder / "Comments.xml", *comments)
+    users = [
+        row(
+            Id=n,
+            Reputation=505,
+            DisplayName=name,
+            AboutMe=f"<p>{name}</p>\r\n<p>",
+            LastAccessDate=date["CreationDate"],
+            **date,
+        )
+        for n, name in ((-1, "Community"), (1, 'O"Neil, A.'), (2, "é"))
+    ]
+    write_dump(folder / "Users.xml", *users)
+    badge = {"Name": "Teacher", "Date": date["CreationDate"], "Class": 3, "TagBased": "False"}
+    write_dump(folder / "Badges.xml", row(Id=1, UserId=1, **badge))
+    votes = [row(Id=n, PostId=post, VoteTypeId=2, **date) for n, post in ((1, 1), (2, 999))]
+    write_dump(folder / "Votes.xml", *votes)
+    write_dump(
+        folder / "PostLinks.xml", row(Id=1, PostId=2, RelatedPostId=999, LinkTypeId=3, **date)
+    )
+    write_dump(folder / "Tags.xml", row(Id=1, TagName="c++", Count=1, ExcerptPostId=999))
+    events = [(1, 2, hard[0], ""), (2, 10, None, "101"), (3, 5, hard[1], "x")]
+    history = [
+        row(Id=n, PostHistoryTypeId=kind, PostId=1, UserId=1, Comment=why, **date)
+        if text is None
+        else row(Id=n, PostHistoryTypeId=kind, PostId=1, UserId=1, Comment=why, Text=text, **date)
+        for n, kind, text, why in events
+    ]
+    write_dump(folder / "PostHistory.xml", *history)
+    return folder
+
+
+@pytest.fixture(
+    scope="module",
+    params=["small", *(pytest.param(archive, marks=pytest.mark.long) for archive in ARCHIVES)],
+)
+def site(request: pytest.FixtureRequest) -> Path:
+    if request.param == "small":
+        return request.getfixturevalue("small_site")  # type: ignore[no-any-return]
+    return request.getfixturevalue("unpacked_dumps") / request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def tables(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of the printed command."""
+    folder = tmp_path_factory.mktemp("sql")
+    so2docs.tables(site, folder, types=True, format="duckdb")
+    return folder / "tables.duckdb"
+
+
+def run_page(name: str, database: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the SQL of a file on a database in an empty folder."""
+    monkeypatch.chdir(folder)
+    with duckdb.connect(str(database), read_only=True) as connection:
+        connection.execute(sql_of(name))
+
+
+def definitions(schema: dict[str, str]) -> Iterator[str]:
+    """Yield the statements that create the tables of a schema, with primary keys."""
+    for table, columns in schema.items():
+        pairs = (column.rstrip("!").split(":") for column in columns.split())
+        ends = (" NOT NULL" if column.endswith("!") else "" for column in columns.split())
+        typed = [f"{name} {kind}{end}" for (name, kind), end in zip(pairs, ends, strict=True)]
+        yield f"CREATE TABLE {table} ({', '.join(typed)}, PRIMARY KEY (Id))"
+
+
+@contextmanager
+def in_duckdb() -> Iterator[Query]:
+    with duckdb.connect() as connection:
+        yield lambda sql: connection.execute(sql).fetchall()  # type: ignore[no-any-return]
+
+
+@contextmanager
+def in_postgres() -> Iterator[Query]:
+    with make_short_folder() as folder, run_postgres(folder) as client:
+        command = [str(part) for part in (*client, "postgres", "-v", "ON_ERROR_STOP=1", "-c")]
+
+        def query(sql: str) -> Rows:
+            is_read = sql.lstrip().startswith(("SELECT", "WITH"))
+            rows = f"SELECT row_to_json(rows) FROM ({sql}) AS rows"
+            done = subprocess.run(
+                [*command, rows if is_read else sql], capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stderr
+            lines = done.stdout.split("\n")[:-1] if is_read else []
+            return [
+                tuple(value for _, value in json.loads(line, object_pairs_hook=list))
+                for line in lines
+            ]
+
+        yield query
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[Path]:
+    """Copy a file to where the server, which is another user, can read it."""
+    with make_short_folder() as folder:
+        yield Path(shutil.copy(path, folder))
+
+
+SYSTEMS = {"duckdb": in_duckdb, "postgres": in_postgres}
+each_system = pytest.mark.parametrize(
+    "system", ["duckdb", pytest.param("postgres", marks=pytest.mark.readers)]
+)
+
+
+def plain(values: Rows, *, empty: Any = "") -> Counter[str]:
+    """Return the rows in one form for all systems; `empty` replaces empty strings."""
+    return Counter(
+        json.dumps([empty if value == "" else _plain(value) for value in row]) for row in values
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        value = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d*)?", value):
+        return datetime.fromisoformat(value).isoformat(timespec="milliseconds")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return round(float(value), 6) if is_number or type(value).__name__ == "Decimal" else value
+
+
+def in_order_of(table: Table, columns: str, rows: list[dict[str, Any]]) -> Rows:
+    """Return rows of the dump as values of the columns of another schema."""
+    names = [column.partition(":")[0] for column in columns.split()]
+    values = []
+    for entry in rows:
+        tags = entry.get("Tags")
+        one_text = {"Tags": f"<{'><'.join(tags)}>"} if tags else {"Tags": None}
+        typed = entry | one_text if table == POSTS else entry
+        values.append(tuple(typed[name] for name in names))
+    return values
+
+
+@each_system
+def test_sqlstorm(
+    system: str, site: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_page("sqlstorm.sql", tables, tmp_path, monkeypatch)
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in SQLSTORM}
+    with SYSTEMS[system]() as query:
+        for statement in definitions(SQLSTORM):
+            query(statement)
+        for name in SQLSTORM:
+            with readable(tmp_path / f"{name}.csv") as file:
+                query(f"COPY {name} FROM '{file}' WITH (DELIMITER ',', FORMAT csv, NULL '')")
+        empty = None if system == "duckdb" else ""
+        for table in DUMP.values():
+            columns = SQLSTORM[table.stem]
+            expected = in_order_of(table, columns, rows_of(site / table.file, table))
+            expected = [tuple(map(_with_line_feeds, entry)) for entry in expected]
+            loaded = query(f"SELECT * FROM {table.stem}")
+            assert plain(loaded, empty=empty) == plain(expected, empty=empty), table.name
+        _check_queries(query, tables, empty)
+
+
+def _with_line_feeds(value: Any) -> Any:
+    return value.replace("\r", "") if isinstance(value, str) else value
+
+
+def _check_queries(query: Query, tables: Path, empty: Any) -> None:
+    """Compare the results of queries with those over our tables."""
+    published = sorted(
+        Path(os.environ.get("SQLSTORM", "none")).glob("*/stackoverflow/queries/*.sql")
+    )
+    texts = [path.read_text("utf-8").rstrip().rstrip(";") for path in published]
+    with duckdb.connect(str(tables), read_only=True) as ours:
+        tags = "CASE WHEN len(Tags) > 0 THEN '<' || array_to_string(Tags, '><') || '>' END AS Tags"
+        for name, columns in SQLSTORM.items():
+            names = [column.partition(":")[0] for column in columns.split()]
+            shown = ", ".join(tags if column == "Tags" else column for column in names)
+            ours.execute(f"CREATE TEMP VIEW {name} AS SELECT {shown} FROM {tables.stem}.{name}")
+        for sql in (*QUERIES, *texts):
+            rows = ours.execute(sql).fetchall()
+            expected = [tuple(map(_with_line_feeds, row)) for row in rows]
+            assert plain(query(sql), empty=empty) == plain(expected, empty=empty), sql
+
+
+@each_system
+def test_stats_ceb(
+    system: str, site: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_page("stats-ceb.sql", tables, tmp_path, monkeypatch)
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in STATS_CEB}
+    stems = {table.stem.lower(): table for table in DUMP.values()}
+    with SYSTEMS[system]() as query:
+        for statement in definitions(STATS_CEB):
+            query(statement)
+        for name, columns in STATS_CEB.items():
+            with readable(tmp_path / f"{name}.csv") as file:
+                query(f"COPY {name} FROM '{file}' WITH (FORMAT csv, HEADER)")
+            table = stems[name.lower()]
+            expected = in_order_of(table, columns, rows_of(site / table.file, table))
+            assert plain(query(f"SELECT * FROM {name}")) == plain(expected)
+
+
+def test_snap(site: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_page("snap.sql", tables, tmp_path, monkeypatch)
+    posts = {post["Id"]: post for post in rows_of(site / "Posts.xml", POSTS)}
+    expected: dict[str, list[tuple[int, int, int]]] = {"a2q": [], "c2q": [], "c2a": []}
+
+    def add(kind: str, source: int | None, target: int | None, date: str) -> None:
+        if source and target and source > 0 and target > 0:
+            moment = datetime.fromisoformat(date).replace(tzinfo=UTC)
+            expected[kind].append((source, target, int(moment.timestamp())))
+
+    for post in posts.values():
+        if post["PostTypeId"] == 2 and (asked := posts.get(post["ParentId"])):
+            add("a2q", post["OwnerUserId"], asked["OwnerUserId"], post["CreationDate"])
+    for comment in rows_of(site / "Comments.xml", DUMP["comments"]):
+        post = posts.get(comment["PostId"], {})
+        if kind := {1: "c2q", 2: "c2a"}.get(post.get("PostTypeId")):
+            add(kind, comment["UserId"], post["OwnerUserId"], comment["CreationDate"])
+    for kind, edges in [
+        *expected.items(),
+        ("", [edge for some in expected.values() for edge in some]),
+    ]:
+        name = f"sx-{kind}.txt" if kind else "sx.txt"
+        lines = (tmp_path / name).read_text("utf-8").splitlines()
+        read = [tuple(map(int, line.split(" "))) for line in lines]
+        assert Counter(read) == Counter(edges)
+        assert [edge[2] for edge in read] == sorted(edge[2] for edge in read)
+    assert expected["a2q"]
+
+
+@pytest.mark.readers
+def test_snap_in_networkx(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    networkx = import_reader("networkx")
+    run_page("snap.sql", tables, tmp_path, monkeypatch)
+    graph = eval(python_of("networkx.read_edgelist"), {"networkx": networkx})
+    lines = (tmp_path / "sx.txt").read_text("utf-8").splitlines()
+    assert Counter(f"{a} {b} {data['t']}" for a, b, data in graph.edges(data=True)) == Counter(
+        lines
+    )
+
+
+def test_federated(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    so2docs.tables(site, tmp_path / "texts", only="posts", body="text", format="duckdb")
+    for _ in range(2):
+        run_page("federated.sql", tmp_path / "texts" / "tables.duckdb", tmp_path, monkeypatch)
+    posts = rows_of(site / "Posts.xml", POSTS)
+    owners = {str(post["OwnerUserId"]) for post in posts}
+    clients = Counter[str]()
+    for split in ("train", "held_out", "test"):
+        table = pq.read_table(tmp_path / f"{split}.parquet")
+        types = {field.name: str(field.type) for field in table.schema}
+        texts = ("client_id", "creation_date", "tags", "title", "tokens", "type")
+        assert types == {**dict.fromkeys(texts, "string"), "score": "int64"}
+        rows = table.to_pylist()
+        for example in rows:
+            is_held_out = int(example["client_id"]) % 10 == 0
+            is_late = example["creation_date"] >= "2018"
+            assert split == ("held_out" if is_held_out else "test" if is_late else "train")
+            assert example["tokens"] == " ".join(example["tokens"].lower().split()) != ""
+            assert example["tokens"].isascii()
+            assert example["type"] in ("question", "answer")
+        ids = [example["client_id"] for example in rows]
+        assert ids == sorted(ids)
+        clients.update(ids)
+    assert set(clients) <= owners
+    assert all(count >= 100 for count in clients.values())
+
+
+def test_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "<p>Don't stop! See https://a.org/b.html, é (now).</p>\n\n<p>It's v1 - ok?</p>"
+    posts = [question(1, Title="T", Tags="<a><b>", Score=3, OwnerUserId=7)]
+    dates = [f"201{7 + n % 2}-05-01T00:00:00" for n in range(40)]
+    posts += [
+        answer(n, 1, Body=body, OwnerUserId=7, CreationDate=d) for n, d in enumerate(dates, 2)
+    ]
+    write_dump(tmp_path / "Posts.xml", *posts)
+    so2docs.tables(tmp_path, tmp_path / "texts", only="posts", body="text", format="duckdb")
+    run_page("federated.sql", tmp_path / "texts" / "tables.duckdb", tmp_path, monkeypatch)
+    train, test = (
+        pq.read_table(tmp_path / f"{name}.parquet").to_pylist() for name in ("train", "test")
+    )
+    assert len(train) == len(test) == 60
+    tokens = [example["tokens"] for example in train[:4]]
+    assert tokens == ["don't stop !", "see _url_ ( now ) .", "it's v1 - ok ?", "don't stop !"]
+    assert {(row["title"], row["tags"], row["score"], row["type"]) for row in train} == {
+        ("T", "a|b", 3, "answer")
+    }
+
+
+MARKDOWN_POSTS = {
+    **dict.fromkeys(("Id", "PostTypeId", "AcceptedAnswerId", "ParentId", "Score"), "int64"),
+    **dict.fromkeys(("ViewCount", "FavoriteCount", "LastEditorUserId", "OwnerUserId"), "int64"),
+    **dict.fromkeys(("Body", "Title", "ContentLicense"), "string"),
+    **dict.fromkeys(("CreationDate", "LastActivityDate", "LastEditDate"), "timestamp[ms, tz=UTC]"),
+    "Tags": "list",
+}
+"""Columns of mikex86/stackoverflow-posts; dates are strings there."""
+
+
+def test_markdown_posts(site: Path, tmp_path: Path) -> None:
+    so2docs.tables(site, tmp_path / "posts", only="posts", body="markdown")
+    schema = pq.read_schema(tmp_path / "posts" / "Posts.parquet")
+    types = {field.name: str(field.type).partition("<")[0] for field in schema}
+    assert MARKDOWN_POSTS.items() <= types.items()
+
+
+@pytest.mark.readers
+def test_markdown_posts_in_datasets(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = import_reader("datasets")
+    monkeypatch.chdir(tmp_path)
+    report = so2docs.tables(site, "posts", only="posts", body="markdown")
+    code = python_of('load_dataset("parquet", data_files="posts/')
+    loaded = eval(code, {"load_dataset": datasets.load_dataset})
+    assert loaded.num_rows == report["posts"].written
+    assert isinstance(loaded[0]["Tags"], list)
+
+
+SQL_SERVER = {
+    "Badges": "Id:int Name:nvarchar UserId:int Date:datetime",
+    "Comments": "Id:int CreationDate:datetime PostId:int Score:int Text:nvarchar UserId:int",
+    "LinkTypes": "Id:int Type:varchar",
+    "PostLinks": "Id:int CreationDate:datetime PostId:int RelatedPostId:int LinkTypeId:int",
+    "PostTypes": "Id:int Type:nvarchar",
+    "Posts": "Id:int AcceptedAnswerId:int AnswerCount:int Body:nvarchar ClosedDate:datetime "
+    "CommentCount:int CommunityOwnedDate:datetime CreationDate:datetime FavoriteCount:int "
+    "LastActivityDate:datetime LastEditDate:datetime LastEditorDisplayName:nvarchar "
+    "LastEditorUserId:int OwnerUserId:int ParentId:int PostTypeId:int Score:int Tags:nvarchar "
+    "Title:nvarchar ViewCount:int",
+    "Users": "Id:int AboutMe:nvarchar Age:int CreationDate:datetime DisplayName:nvarchar "
+    "DownVotes:int EmailHash:nvarchar LastAccessDate:datetime Location:nvarchar Reputation:int "
+    "UpVotes:int Views:int WebsiteUrl:nvarchar AccountId:int",
+    "VoteTypes": "Id:int Name:varchar",
+    "Votes": "Id:int PostId:int UserId:int BountyAmount:int VoteTypeId:int CreationDate:datetime",
+}
+"""Columns of StackOverflow2010."""
+
+
+def test_stackoverflow2010(small_site: Path, tmp_path: Path) -> None:
+    [command] = re.findall(r"`so2docs tables DUMP so (--types .* sqlserver)` \|", PAGE)
+    assert command == "--types --until 2011 --format csv --load sqlserver"
+    so2docs.tables(small_site, tmp_path, types=True, until="2011", format="csv", load="sqlserver")
+    script = (tmp_path / "load.sql").read_text("utf-8")
+    renamed = re.findall(r"sp_rename '(\w+)\.(\w+)', '(\w+)'", sql_of("rename.sql"))
+    kinds = {"int": "bigint", "datetime": "datetime2(3)"}
+    for table, columns in SQL_SERVER.items():
+        [created] = re.findall(rf"CREATE TABLE {table} \((.*?)\n\);", script, re.DOTALL)
+        types = dict(re.findall(r"^ +(\w+) ([\w()]+)", created, re.MULTILINE))
+        types |= {new: types.pop(old) for name, old, new in renamed if name == table}
+        for name, kind in (column.split(":") for column in columns.split()):
+            assert types[name] == kinds.get(kind, "nvarchar(max)"), (table, name)
+    assert DIALECTS["sqlserver"].types["integer"] == "bigint"
