@@ -183,12 +183,18 @@ class OptionError(So2docsError, ValueError):
     """An option has a value that is not allowed, or two options cannot be combined."""
 
 
-def require_packages(subject: str, *packages: str) -> None:
+def advise_extra(extra: str) -> str:
+    """Return the command that adds an extra to an installation."""
+    return f"pip install 'so2docs[{extra}]'"
+
+
+def require_packages(subject: str, *packages: str, extra: str = "") -> None:
     """Raise `OptionError` if packages are not installed.
 
     Args:
         subject: Feature that needs the packages, for the message.
         packages: Names on PyPI; the module names have `_` in place of `-`, without `-py`.
+        extra: The extra of so2docs that installs them, if any.
     """
     missing = [
         name
@@ -196,7 +202,8 @@ def require_packages(subject: str, *packages: str) -> None:
         if importlib.util.find_spec(name.removesuffix("-py").replace("-", "_")) is None
     ]
     if missing:
-        raise OptionError(f"{subject} needs {', '.join(missing)}: pip install {' '.join(missing)}")
+        command = advise_extra(extra) if extra else f"pip install {' '.join(missing)}"
+        raise OptionError(f"{subject} needs {', '.join(missing)}: {command}")
 
 
 @dataclass(slots=True)

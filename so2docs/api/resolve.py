@@ -113,7 +113,8 @@ def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) 
     if options.filters.as_of is not None:
         read = {TABLES[name].file for name in (*options.nest, *for_state)}
         if not options.restores_markdown and TABLES["history"].file in read:
-            require_packages(f"HTML of bodies restored by {flag('as_of')}", "markdown-it-py")
+            subject = f"HTML of bodies restored by {flag('as_of')}"
+            require_packages(subject, "markdown-it-py", extra="as-of")
             if options.host is None:
                 log.warning(
                     "the site of %r is unknown, so in restored bodies, addresses of questions stay "

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
@@ -167,7 +168,12 @@ print(ends, file=sys.stderr)
     lacks = ["tables Posts.xml t", "tables Posts.xml t --format duckdb", "serve q.db", "mcp q.db"]
     (tmp_path / "out").mkdir()
     result = run_python("-c", script, *works, *lacks, cwd=tmp_path, code=0)
-    assert result.stderr.count("pip install") == len(lacks)
+    extras = re.findall(r"needs ([\w, -]+): pip install 'so2docs\[(.+)\]'", result.stderr)
+    assert [extra for _, extra in extras] == ["parquet", "parquet", "serve", "mcp"]
+    for packages, extra in extras:
+        for package in packages.split(", "):
+            pattern = re.compile(rf"{package}\b.*extra == .{extra}.$")
+            assert any(map(pattern.match, requires("so2docs") or ())), (package, extra)
     ends = [0] * len(works) + [2] * len(lacks)
     assert result.stderr.endswith(f"{ends}\n"), result.stderr
 

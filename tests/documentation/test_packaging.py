@@ -77,6 +77,11 @@ def test_the_readme_lists_the_extras() -> None:
     listed = re.search(r"# extras: (.*)", readme)
     assert listed is not None
     assert {*listed[1].split(", ")} == {*EXTRAS, "spark"}
+    tasks = re.findall(r"^\| .*?`\[([a-z-]+)\]`", readme, re.MULTILINE)
+    assert {*tasks} <= {*EXTRAS, "spark"}
+    page = (CHECKOUT / "docs" / "installation.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
+    assert {*table} == {*EXTRAS, "spark", "examples"}
 
 
 def test_what_is_not_released_has_no_release_date() -> None:

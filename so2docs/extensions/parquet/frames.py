@@ -63,7 +63,7 @@ class Frame:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema, which is the same for every output."""
-        require_packages(f"the frame {self.name}", "pyarrow")
+        require_packages(f"the frame {self.name}", "pyarrow", extra="parquet")
         from so2docs.extensions.parquet.arrow import arrow_schema
 
         return arrow_schema(_columns(self.name))
@@ -76,7 +76,7 @@ class Frame:
         Raises:
             OutputError: A document was not written by so2docs.
         """
-        require_packages(f"the frame {self.name}", "pyarrow")
+        require_packages(f"the frame {self.name}", "pyarrow", extra="parquet")
         from so2docs.extensions.parquet.arrow import arrow_batch
 
         rows_of = _new_users() if self.name == "users" else _ROWS[self.name]

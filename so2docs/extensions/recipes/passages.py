@@ -235,7 +235,7 @@ def make_splitter(tokenizer: str | None, most: int, *, is_plain: bool = False) -
     Raises:
         OptionError: The library is missing, or the tokenizer is unknown.
     """
-    require_packages(flag("recipe", "chunks"), "semantic-text-splitter")
+    require_packages(flag("recipe", "chunks"), "semantic-text-splitter", extra="chunks")
     import semantic_text_splitter as library
 
     kind: Any = library.TextSplitter if is_plain else library.MarkdownSplitter

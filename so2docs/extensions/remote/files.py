@@ -27,6 +27,7 @@ from so2docs.errors import (
     DumpError,
     DumpNotFoundError,
     OptionError,
+    advise_extra,
     without_secrets,
 )
 from so2docs.progress import fetched, log
@@ -202,7 +203,7 @@ class _Server:
         except ImportError:
             raise OptionError(
                 f"{url}: reading a file from a web server needs urllib3: "
-                "pip install urllib3, or download the file first"
+                f"{advise_extra('http')}, or download the file first"
             ) from None
         self._url, self._errors = url, urllib3.exceptions
         self._headers = {"User-Agent": f"so2docs/{__version__}", "Accept-Encoding": "identity"}

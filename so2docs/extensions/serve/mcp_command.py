@@ -28,7 +28,7 @@ def mcp(*, paths: tuple[str, ...], site: str | None, quiet: bool) -> None:
     standard input and output. The tools are search, get_question and get_answers, which return
     Markdown of limited length with source, licence and authors. Nothing is loaded from the network.
     """
-    require_packages("mcp", "mcp", "snowballstemmer")
+    require_packages("mcp", "mcp", "snowballstemmer", extra="mcp")
     if is_closed(sys.stdin) or is_closed(sys.stdout):
         raise So2docsError(
             "standard input or output is closed; let a program for this protocol start the command"

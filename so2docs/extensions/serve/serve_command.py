@@ -71,7 +71,7 @@ def serve(
     databases are served; unusable files are skipped with a warning. Only this machine can connect,
     unless --bind is given.
     """
-    require_packages("serve", *_NEEDED)
+    require_packages("serve", *_NEEDED, extra="serve")
     from so2docs.extensions.serve.app import application, bind, is_loopback, make_server
     from so2docs.extensions.serve.opening import open_stores
     from so2docs.extensions.serve.pictures import Pictures

@@ -37,7 +37,7 @@ class TableStream:
     """
 
     def __init__(self, source: str, options: TableOptions) -> None:
-        require_packages("a stream of Arrow batches", "pyarrow")
+        require_packages("a stream of Arrow batches", "pyarrow", extra="parquet")
         Source(source).check_named("tables are read")
         Source(source).check_exists()
         if len(options.only) != 1:

@@ -143,8 +143,9 @@ def tables(
             "the folder, or in Python, call so2docs.stream_table"
         )
     options, progress = for_workers(options)
-    needed = ("pyarrow", "duckdb") if options.format == "duckdb" else ("pyarrow",)
-    require_packages(flag("format", options.format), *needed)
+    require_packages(flag("format", options.format), "pyarrow", extra="parquet")
+    if options.format == "duckdb":
+        require_packages(flag("format", options.format), "duckdb")
     dialect = None if options.load is None else _find_dialect(options.load)
     script = os.path.join(where, LOAD_SQL)
     if dialect is not None and os.path.exists(script) and not options.force:

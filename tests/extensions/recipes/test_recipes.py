@@ -199,7 +199,7 @@ def test_passages_take_linear_time(unit: str) -> None:
 def test_passages_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "semantic_text_splitter", None)
     make_splitter.cache_clear()
-    with pytest.raises(so2docs.OptionError, match="pip install semantic-text-splitter"):
+    with pytest.raises(so2docs.OptionError, match=r"pip install 'so2docs\[chunks\]'"):
         choose_recipe("chunks")
 
 

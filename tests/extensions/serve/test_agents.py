@@ -171,4 +171,4 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, databases: 
     done = run("mcp", databases[0])
     monkeypatch.delitem(sys.modules, "so2docs.extensions.serve.mcp_command", raising=False)
     assert done.returncode == 2
-    assert "pip install mcp snowballstemmer" in done.stderr
+    assert "pip install 'so2docs[mcp]'" in done.stderr

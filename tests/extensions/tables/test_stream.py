@@ -90,7 +90,7 @@ def test_a_missing_package(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     done = run("tables", SITE, "-", "--only", "posts", "--format", form)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "needs pyarrow: pip install pyarrow" in done.stderr
+    assert "needs pyarrow: pip install 'so2docs[parquet]'" in done.stderr
 
 
 @pytest.mark.parametrize(
