@@ -20,6 +20,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
+def describe_part(count: int, total: int, noun: str) -> str:
+    """Begin a statement about some of several: `1 of 20 rows has`, `3 of 20 rows have`."""
+    return f"{count:,} of {plural(total, noun)} {'has' if count == 1 else 'have'}"
+
+
 def group_by_size(
     items: Iterable[Item], size: Callable[[Item], int], enough: int
 ) -> Iterator[list[Item]]:
@@ -203,7 +208,7 @@ class TableCounts(Counts):
     def __str__(self) -> str:
         filtered = f", filtered {self.filtered:,}" if self.filtered else ""
         without_post = self.without_post
-        missing = f", {without_post:,} of {self.rows:,} rows have no post" if without_post else ""
+        missing = f", {describe_part(without_post, self.rows, 'row')} no post" * bool(without_post)
         reasons = {
             reason: count
             for reason, count in self.strays.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from so2docs.counts import MOST, Counts, RowCounts, list_by_name, plural
+from so2docs.counts import MOST, Counts, RowCounts, describe_part, list_by_name, plural
 from so2docs.errors import InternalError, flag
 from so2docs.escape import for_html, on_one_line
 
@@ -58,6 +58,7 @@ class Report(Printed, RowCounts):
         files: Number of output files.
         first_file: Name of the first file of a split output; None otherwise.
         last_file: Name of the last file of a split output; None otherwise.
+        empty_shares: Names of the shares of `split` that got no document; None without shares.
         spill_bytes: Maximum size of the spill during the conversion.
         spill_compressed_bytes: Size of the compressed blocks in the spill.
         seconds: Wall time of this session, excluding earlier interrupted sessions.
@@ -84,6 +85,7 @@ class Report(Printed, RowCounts):
     files: int = 1
     first_file: str | None = None
     last_file: str | None = None
+    empty_shares: list[str] | None = None
     spill_bytes: int = 0
     spill_compressed_bytes: int = 0
     seconds: float = field(default=0.0, metadata=MOST)
@@ -122,9 +124,10 @@ class Report(Printed, RowCounts):
             yield problem
         for name, table in self.tables.items():
             if table.without_post * _ALARMING > table.rows:
+                part = describe_part(table.without_post, table.rows, "row")
                 yield (
-                    f"{name}: {table.without_post:,} of {table.rows:,} rows have no post; is the "
-                    "table from the same site and release as the posts?"
+                    f"{name}: {part} no post; is the table from the same site and release as the "
+                    "posts?"
                 )
 
     def has_strays(self) -> bool:
@@ -176,6 +179,8 @@ class Report(Printed, RowCounts):
             yield "dump", f"{as_size(self.dump_bytes)}{packed}  {self.dump}"
         state = "" if self.is_new else ", up to date"
         yield "output", f"{as_size(self.output_bytes)}  {self.file_names()}{state}"
+        if self.empty_shares:
+            yield "empty shares", ", ".join(self.empty_shares)
         if self.index_path:
             yield "index", self.index_path
         if not self.is_new:
@@ -207,8 +212,9 @@ class Report(Printed, RowCounts):
         """Count the posts by the origin of their bodies."""
         unknown = sum(self.strays[reason] for reason in UNKNOWN_ON_DATE)
         return (
-            f"{self.unchanged or 0:,} posts with the body of the dump, {self.restored or 0:,} with "
-            f"that of a revision, {unknown:,} unknown; posts deleted since are missing"
+            f"{plural(self.unchanged or 0, 'post')} with the body of the dump, "
+            f"{self.restored or 0:,} with that of a revision, {unknown:,} unknown; posts deleted "
+            "since are missing"
         )
 
     def file_names(self) -> str:

@@ -7,7 +7,7 @@ from copy import deepcopy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from so2docs.counts import ChunkTally, RowCounts, TableCounts
+from so2docs.counts import ChunkTally, RowCounts, TableCounts, describe_part
 from so2docs.extensions.tables.tables import FlatTable, TablesReport
 from so2docs.report import Report
 
@@ -69,3 +69,10 @@ def test_reports_of_different_tables_add_up() -> None:
     total = posts + votes + votes
     assert {name: table.rows for name, table in total.items()} == {"posts": 2, "votes": 4}
     assert (total.jobs, votes["votes"].rows, total["votes"].path) == (2, 2, "votes.parquet")
+
+
+def test_statements_agree_with_their_numbers() -> None:
+    statements = [describe_part(*numbers, "row") for numbers in ((1, 148), (2, 1200), (1, 1))]
+    assert statements == ["1 of 148 rows has", "2 of 1,200 rows have", "1 of 1 row has"]
+    counts = TableCounts(rows=148, strays=Counter({"vote_without_post": 1}), nested=147)
+    assert str(counts) == "147 of 148, 1 of 148 rows has no post"

@@ -390,10 +390,10 @@ def summary(results: Sequence[SiteResult]) -> str:
         if not reason:
             aligned += map(str.rjust, line[2:], widths[2:])
         table.append("  ".join(aligned).rstrip() + reason)
-    states = Counter(result.state for result in results)
-    text = ", ".join(f"{count:,} {state}" for state, count in states.items() if state != "failed")
-    text = f"{text}, " if text else ""
-    return "\n".join([*table, f"{plural(len(results), 'site')}: {text}{states['failed']:,} failed"])
+    states = Counter(result.state for result in results if result.error is None)
+    counts = [f"{count:,} {state}" for state, count in states.items()]
+    counts.append(f"{len(results) - states.total():,} failed")
+    return "\n".join([*table, f"{plural(len(results), 'site')}: {', '.join(counts)}"])
 
 
 def _number(number: int | float) -> str:

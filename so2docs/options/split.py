@@ -16,7 +16,9 @@ UNDATED = "undated"
 
 _FILES = re.compile(r"(\d+) ?files?")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
-_read_size = size(100_000, "1GB; or a number such as 8files, year, month, or train=0.9,test=0.1")
+_LEAST_BYTES = 100_000
+_EXAMPLE = "train=0.9,validation=0.05,test=0.05"
+_read_size = size(1, "1GB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +89,40 @@ def parse_split(name: str, value: str | None) -> Split:
         return Split(shares=_parse_shares(name, text))
     if match := _FILES.fullmatch(text):
         return Split(files=at_least(1, MOST_FILES)(name, int(match[1])))
-    return Split(size=_read_size(name, text))
+    return Split(size=_parse_size(name, text))
+
+
+def _parse_size(name: str, text: str) -> int | None:
+    try:
+        amount = _read_size(name, text)
+    except OptionError:
+        raise OptionError(
+            f"{flag(name)} is {text!r}; it must be a size such as 1GB, a number of files such as "
+            f"8files, year, month, or shares such as {_EXAMPLE}"
+        ) from None
+    if amount is not None and amount < _LEAST_BYTES:
+        hint = f"; for a number of files, give {text}files" if text.isdecimal() else ""
+        raise OptionError(
+            f"{flag(name)} is {text!r}; a size must be at least {_LEAST_BYTES:,} bytes{hint}"
+        )
+    return amount
 
 
 def _parse_shares(name: str, text: str) -> str:
-    pairs = [pair.strip().partition("=") for pair in text.split(",")]
-    try:
-        by_name = {key.strip(): Decimal(part.strip()) for key, _, part in pairs}
-        names_fit = len(by_name) == len(pairs) and all(map(_NAME.fullmatch, by_name))
-        if not names_fit or min(by_name.values()) <= 0 or sum(by_name.values()) != 1:
-            raise ValueError
-    except (InvalidOperation, ValueError):
+    by_name: dict[str, Decimal] = {}
+    for pair in text.split(","):
+        key, _, part = map(str.strip, pair.partition("="))
+        try:
+            if not _NAME.fullmatch(key) or key in by_name or Decimal(part) <= 0:
+                raise ValueError
+        except (InvalidOperation, ValueError):
+            raise OptionError(
+                f"{flag(name)} is {text!r}, but {pair.strip()!r} is not a new name in lower case "
+                f"with a share above 0, as in {_EXAMPLE}"
+            ) from None
+        by_name[key] = Decimal(part)
+    if (total := sum(by_name.values())) != 1:
         raise OptionError(
-            f"{flag(name)} is {text!r}; it must be lower-case names with shares that add up to "
-            "1, such as train=0.9,validation=0.05,test=0.05"
-        ) from None
+            f"{flag(name)} is {text!r}; the shares add up to {total}, not to 1 as in {_EXAMPLE}"
+        )
     return ",".join(f"{key}={part}" for key, part in by_name.items())

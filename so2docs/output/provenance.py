@@ -41,7 +41,7 @@ KEY = b"so2docs"
 _COUNTS = (
     *("rows", "questions", "answers", "strays", "other_types", "filtered"),
     *("recipe", "records", "without_record", "linked_elsewhere", "unchanged", "restored"),
-    *("first_day", "last_day", "repaired_characters"),
+    *("first_day", "last_day", "repaired_characters", "empty_shares"),
 )
 _TABLE_COUNTS = ("rows", "nested", "filtered", "strays")
 _OF_FORM = {
@@ -201,11 +201,23 @@ class Provenance:
                 "another input", f", made from another input ({files[0] if files else 'none'})"
             )
         if names:
-            return Comparison("other options", f", made with other options ({', '.join(names)})")
+            return Comparison(
+                "other options", f", made with other options ({self._contrast(requested)})"
+            )
         if self.contract != requested.contract:
             reason = f", made by so2docs {self.version}, whose output is different"
             return Comparison("other options", reason)
         return Comparison(UP_TO_DATE, " and is up to date: made from this input with these options")
+
+    def _contrast(self, requested: Provenance) -> str:
+        """Describe the options that differ, such as `with --tag and without --nest`."""
+        flags: dict[str, list[str]] = {"with": [], "with another": [], "without": []}
+        for name in sorted(self.options.keys() | requested.options.keys()):
+            before, now = self.options.get(name), requested.options.get(name)
+            if before != now:
+                word = "with another" if before and now else "with" if before else "without"
+                flags[word].append(flag(name))
+        return " and ".join(f"{word} {', '.join(names)}" for word, names in flags.items() if names)
 
     def other_options(self, requested: Provenance, *, of_documents: bool = False) -> list[str]:
         """Return the names of the options that differ from those of another record.

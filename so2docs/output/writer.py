@@ -146,6 +146,13 @@ class Writer:
 
     def seal(self, report: Report) -> tuple[list[FileState], FileState | None]:
         """End the remaining files; return the states of all, and of the record, if any."""
+        if self._form.split.shares is not None:
+            report.empty_shares = [
+                name
+                for name, _ in self._form.split.ends
+                if name not in self._files.by_label
+                or not self._files.by_label[name].journal.documents
+            ]
         whole = None if self._provenance is None else self._provenance.with_counts(report)
         if not self._form.split:
             self._provenance = whole

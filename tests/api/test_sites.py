@@ -55,7 +55,7 @@ def test_tables_of_several_dumps(jobs: int, dumps: list[Path], tmp_path: Path) -
     assert [one.state for one in again] == ["up to date"] * 2
     words = ("tables", *dumps[:2], "--output-dir", out, "--jobs", "1", "--since", "2020")
     other = run(*words, code=1)
-    assert other.stderr.splitlines()[-1] == "2 sites: 2 other options, 0 failed"
+    assert other.stderr.splitlines()[-1] == "2 sites: 2 failed"
     assert run(*words, "--update").stderr
     with pytest.raises(so2docs.OptionError, match="since"):
         so2docs.for_each_site(so2docs.tables, dumps[:2], out, since="never", jobs=1)

@@ -84,7 +84,7 @@ def test_every_file_says_how_it_was_made(
         assert (again.rows, again.answers) == (report.rows, report.answers)
         assert (again.strays, again.other_types) == (report.strays, report.other_types)
     with pytest.raises(
-        ExistingOutputError, match=r"made with other options \(min_score\)"
+        ExistingOutputError, match=r"made with other options \(with min_score\);"
     ) as refused:
         convert(site, folder / name, **options)
     assert refused.value.state == "other options"
@@ -128,7 +128,7 @@ def test_another_table_is_another_dump(site: Path, tmp_path: Path) -> None:
     comments.write_text('<comments>\n<row Id="1" PostId="1" Text="a" />\n</comments>\n')
     convert(site, tmp_path / "q.jsonl", nest=["comments"])
     assert not convert(site, tmp_path / "q.jsonl", nest=["comments"]).is_new
-    with pytest.raises(ExistingOutputError, match=r"\(nest\)") as refused:
+    with pytest.raises(ExistingOutputError, match=r"\(with nest\)") as refused:
         convert(site, tmp_path / "q.jsonl")
     assert refused.value.state == "other options"
     comments.write_text(comments.read_text().replace("a", "b"))

@@ -184,7 +184,11 @@ def test_no_documents_give_one_empty_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("output", "keywords", "message"),
     [
-        ("q.jsonl", {"split": "week"}, "split is 'week'; .* 8files, year, month"),
+        (
+            "q.jsonl",
+            {"split": "week"},
+            "split is 'week'; .* 8files, year, month, or shares such as",
+        ),
         ("-", {}, "split='month' .* standard output"),
         ("q.jsonl", {"drop_fields": "CreationDate"}, "split='month' needs CreationDate"),
         ("q.jsonl", {"fields": "Id,Answers.Id"}, "split='month' needs CreationDate"),

@@ -224,7 +224,7 @@ def test_keeps_current_tables(site: Path, tmp_path: Path) -> None:
 def test_refuses_tables_of_another_dump_or_option(site: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     so2docs.tables(site, out, only="posts,votes")
-    with pytest.raises(so2docs.OutputExistsError, match=r"other options \(since\)"):
+    with pytest.raises(so2docs.OutputExistsError, match=r"other options \(without since\)"):
         so2docs.tables(site, out, only="posts,votes", since="2019")
     write_dump(site / "Posts.xml", question(1, CreationDate="2031-01-01T00:00:00.000"))
     with pytest.raises(so2docs.OutputExistsError, match="another input"):
