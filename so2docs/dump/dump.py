@@ -128,7 +128,9 @@ def _find_root(
         if not block or head[at : at + 1] not in (b"<", b""):
             break
     if not head:
-        raise DumpError(path, "is empty", advice="download it again")
+        raise DumpError(
+            path, "is empty", advice="download it again, or check the command that writes it"
+        )
     check_head(path, head, table)
     raise MalformedDumpError(
         path,

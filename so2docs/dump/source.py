@@ -144,7 +144,7 @@ class Source(AbstractContextManager["Source"]):
             choice = join_advice(tables=f"choose one with {option}", otherwise="remove the others")
             path = files.get(table.file_option) or self.locate(table, choice)
             if path is None:
-                raise self._missing(f"has no {table.file}, and none is next to it", advice)
+                raise self.missing(f"has no {table.file}, and none is next to it", advice)
             path = str(path)
             path = file_in_folder(path, table) if os.path.isdir(path) else path
             found.append(self._find(table, path))
@@ -156,7 +156,7 @@ class Source(AbstractContextManager["Source"]):
         if not self.is_folder and not self._may_hold_tables():
             # If the file is no dump at all, such as a web page, raise the error of a conversion.
             self._find(POSTS, self.path).open()
-            raise self._missing("has no table of a Stack Exchange dump in its name")
+            raise self.missing("has no table of a Stack Exchange dump in its name")
         found = []
         for table in DUMP.values():
             if requested and table.name not in requested:
@@ -165,9 +165,9 @@ class Source(AbstractContextManager["Source"]):
                 found.append(self._find(table, path))
             elif requested:
                 advice = advice or f"choose tables with {flag('only')}"
-                raise self._missing(f"has no {table.file}, and none is next to it", advice)
+                raise self.missing(f"has no {table.file}, and none is next to it", advice)
         if not found:
-            raise self._missing("has no table of a Stack Exchange dump")
+            raise self.missing("has no table of a Stack Exchange dump")
         return sorted(found, key=attrgetter("place"))
 
     def _may_hold_tables(self) -> bool:
@@ -232,7 +232,7 @@ class Source(AbstractContextManager["Source"]):
             file.open()
         return file
 
-    def _missing(self, problem: str, advice: str = "") -> DumpError:
+    def missing(self, problem: str, advice: str = "") -> DumpError:
         """Make the error for a missing table, with the names of the files that are there."""
         names: list[str] | None = None
         if self.is_folder:
@@ -287,7 +287,25 @@ def _is_other(table: Table, name: str) -> bool:
 def _without(path: str, problem: str, names: list[str] | None, advice: str) -> DumpError:
     if names is None:
         return DumpError(path, problem, advice=advice)
+    if any(map(_TAR.search, names)):
+        advice = "so2docs reads no tar archives; unpack it, then give the folder or its Posts.xml"
+    if not names and (folders := _folders_in(path)):
+        return ArchiveError(
+            path,
+            f"{problem}; it holds only folders: {join_names(folders)}",
+            advice="give one of them",
+        )
     return ArchiveError(path, f"{problem}; it holds {join_names(names)}", advice=advice)
+
+
+_TAR = re.compile(r"(?i)\.(?:tar(?:\.\w+)?|t(?:gz|az|bz2?|b2|xz|zst|lz))$")
+"""Matches the names of tar archives, such as `a.tar`, `a.tar.gz` and `a.tgz`."""
+
+
+def _folders_in(path: str) -> list[str]:
+    if is_url(path) or not os.path.isdir(path):
+        return []
+    return sorted(entry.name for entry in os.scandir(path) if entry.is_dir())
 
 
 def has_root(file: SourceFile, root: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import io
 import os
+import re
 from hashlib import blake2b
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
@@ -188,12 +189,24 @@ def unreadable_output(path: str, error: Exception) -> OutputError:
     return kind(f"{path}: {_unreadable(path, error)}")
 
 
+_PATTERN = re.compile(r"[*?]|\[.*\]")
+"""Matches what shells expand to names of files."""
+
+
 def _unreadable(path: str, error: Exception) -> str:
     reason = getattr(error, "strerror", None) or error
     if is_url(path):
         advice = "check the URL and your access to its store"
     elif not path:
         advice = "the name is empty, perhaps from an unset variable; give a file"
+    elif isinstance(error, IsADirectoryError):
+        inside = sorted(
+            name for name in files_in_folder(path) if ".jsonl" in name and not name.startswith(".")
+        )
+        example = f", such as {os.path.join(path, inside[0])}" if inside else ""
+        return f"is a folder; give a file in it{example}"
+    elif isinstance(error, FileNotFoundError) and _PATTERN.search(path):
+        advice = "no file matches; patterns in quotes are not expanded, so give the names of files"
     elif isinstance(error, FileNotFoundError | NotADirectoryError):
         advice = "check the name"
     else:

@@ -200,18 +200,22 @@ def _load(spec: str) -> Recipe:
     if not (module_name and name):
         raise OptionError(
             f"{flag('recipe')} is {spec!r}; it must be one of: {', '.join(RECIPES)}, "
-            "or package.module:function of your own"
+            "or package.module:function of your own" + did_you_mean(spec, [*RECIPES, *ALIASES])
         )
     try:
         item: Any = importlib.import_module(module_name)
         for part in name.split("."):
             item = getattr(item, part)
     except ImportError as error:
-        raise OptionError(f"recipe {spec}: {module_name} cannot be imported: {error}") from error
+        raise OptionError(
+            f"recipe {spec}: {module_name} cannot be imported: {error}; check its name, and "
+            "install it or put it into the current folder"
+        ) from error
     except AttributeError as error:
-        raise OptionError(f"recipe {spec}: {error}") from error
+        raise OptionError(f"recipe {spec}: {error}; check the name after the colon") from error
     if isinstance(item, Recipe):
         return replace(item, name=spec)
     if not callable(item):
-        raise OptionError(f"recipe {spec}: is not a function but {type(item).__name__}")
+        kind = type(item).__name__
+        raise OptionError(f"recipe {spec}: is not a function but {kind}; give one by name")
     return Recipe(spec, item)

@@ -250,15 +250,15 @@ def _id(name: str, raw: bytes, start: int, offset: int) -> int:
     if not isinstance(question_id, int):
         problem = f"after byte {offset:,}, a line is not a document with an Id; {_advise_id()}"
         if offset in (0, len(GZIP_HEADER)) and (foreign := describe_foreign(raw)):
-            problem = "is {}, and only JSON lines can be looked up; {}".format(*foreign)
+            problem = foreign
         raise OutputError(f"{name}: {problem}")
     return question_id
 
 
 def _not_ascending(name: str, question_id: int, before: int) -> OutputError:
     return OutputError(
-        f"{name}: question {question_id} comes after question {before}; "
-        "documents can be looked up only in ascending order of Id; convert the dump again"
+        f"{name}: question {question_id} comes after question {before}, but outputs are in "
+        "ascending order of Id; convert the dump again"
     )
 
 

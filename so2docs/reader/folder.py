@@ -7,7 +7,7 @@ from collections import Counter
 
 from so2docs.dump.kinds import join_names, members_with
 from so2docs.dump.storage import files_in_folder, unreadable_output
-from so2docs.errors import OptionError, OutputError, OutputNotFoundError
+from so2docs.errors import OptionError, OutputError, OutputNotFoundError, flag
 from so2docs.options.choices import FORMATS, split_compression
 from so2docs.options.sites import without_date
 from so2docs.output import index
@@ -76,5 +76,6 @@ def check_holds_outputs(folder: str, outputs: dict[str, list[str]]) -> None:
     if not outputs:
         names = join_names(sorted(name for name in os.listdir(folder) if not name.startswith(".")))
         raise OutputNotFoundError(
-            f"{folder}: is a folder without outputs of convert; it holds {names}"
+            f"{folder}: is a folder without outputs of convert; it holds {names}; give the "
+            f"{flag('output_dir')} of a conversion"
         )

@@ -76,15 +76,18 @@ def not_read_back(start: bytes) -> tuple[str, str] | None:
     return None
 
 
-def describe_foreign(start: bytes) -> tuple[str, str] | None:
-    """Return the type of a file that is not JSON lines, and advice; None for unknown types."""
+def describe_foreign(start: bytes) -> str | None:
+    """Describe a file that is not JSON lines, with advice; None for unknown types."""
     if reading := not_read_back(start):
         file_type, reader = reading
-        return file_type, f"read it with {reader}"
-    kind = detect_kind(start)
-    if kind is None and not start.lstrip(BLANK).startswith(b"<"):
-        return None
-    return "XML" if kind is None else kind.name, "convert it with so2docs convert first"
+        advice = f"use {reader}"
+    else:
+        kind = detect_kind(start)
+        if kind is None and not start.lstrip(BLANK).startswith(b"<"):
+            return None
+        file_type = "XML" if kind is None else kind.name
+        advice = "convert it with so2docs convert first"
+    return f"is {file_type}, and so2docs reads back only JSON lines; {advice}"
 
 
 if TYPE_CHECKING:
@@ -138,10 +141,7 @@ def parse_document(line: bytes, name: str, number: int) -> Any:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
         if number == 1 and (foreign := describe_foreign(line)):
-            file_type, advice = foreign
-            raise OutputError(
-                f"{name}: is {file_type}, and only JSON lines are read; {advice}"
-            ) from None
+            raise OutputError(f"{name}: {foreign}") from None
         raise OutputError(
             f"{name}: line {number:,} is not JSON ({error}); convert the dump again"
         ) from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import bz2
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,11 +21,15 @@ from so2docs.output.part_files import REPORT, check_own
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("q.parquet", {}, "is Parquet, and only JSON lines can be looked up; read it with DuckDB"),
-        ("q.json", {}, "is a JSON array, and only"),
-        ("q.json.gz", {}, "is a JSON array, and only"),
-        ("q.ravendbdump", {}, "is an import file of RavenDB, and only"),
-        ("q.ndjson", {"format": "elasticsearch"}, "is bulk lines for Elasticsearch, and only"),
+        ("q.parquet", {}, "is Parquet, and so2docs reads back only JSON lines; use DuckDB"),
+        (
+            "q.json",
+            {},
+            "is a JSON array, and so2docs reads back only JSON lines; use jq",
+        ),
+        ("q.json.gz", {}, "is a JSON array, and so2docs"),
+        ("q.ravendbdump", {}, "is an import file of RavenDB, and so2docs"),
+        ("q.ndjson", {"format": "elasticsearch"}, "is bulk lines for Elasticsearch, and so2docs"),
         ("q.jsonl.gz", {"drop_fields": "Id"}, "an Id; if --fields or --drop-fields left it out"),
     ],
 )
@@ -151,7 +157,7 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(bz2.compress(dump) if name.endswith("bz2") else dump)
     for command in (["show", tmp_path / name, "1"], ["stats", tmp_path / name]):
         result = run(*command, code=1)
-        assert "can be looked up; convert it with so2docs convert first" in result.stderr
+        assert "reads back only JSON lines; convert it with so2docs convert first" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -177,6 +183,12 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
         ("convert posts.xml o.jsonl --all-tags", "--all-tags needs --tag"),
         ("convert posts.xml o.jsonl --body mardown", "did you mean markdown?"),
         ("sqlite q.jsonl.gz out.csv", "neither an output nor the name of a database"),
+        ("convert posts.xml o.jsonl --recipe sftt", "did you mean sft?"),
+        ("convert posts.xml o.jsonl --recipe no.module:f", "check its name, and install it or put"),
+        ("convert posts.xml o.jsonl --recipe json:f", "no attribute 'f'; check the name after"),
+        ("convert posts.xml o.jsonl --recipe json:__name__", "but str; give one by name"),
+        ("diff q.jsonl.gz q.jsonl.gz c.jsonl --summary", "writes no changes; leave CHANGES out"),
+        ("diff q.jsonl.gz q.jsonl.gz c.jsonl --summary --json", "leave CHANGES out"),
         ("convrt posts.xml", "did you mean convert?"),
     ],
 )
@@ -234,7 +246,7 @@ def test_only_outputs_are_indexed(tmp_path: Path) -> None:
         assert result.stderr.count("\n") == 1
         assert "building an index in one pass" not in result.stderr
     (tmp_path / "q.parquet").write_bytes(b"PAR1\xed\xa0\x80\nPAR1")
-    with pytest.raises(so2docs.OutputError, match="is Parquet, and only JSON lines are read"):
+    with pytest.raises(so2docs.OutputError, match="is Parquet, and so2docs reads back only"):
         list(so2docs.read(tmp_path / "q.parquet"))
 
 
@@ -250,6 +262,70 @@ def test_errors_of_diff_name_no_temporary_file(tmp_path: Path) -> None:
         assert words in result.stderr
         assert str(dump) in result.stderr
         assert "so2docs-" not in result.stderr.replace(str(dump), "")
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders that commands are given by mistake, and a text file named like a database."""
+    folder = tmp_path_factory.mktemp("odd")
+    for name in ("dumps/a", "dumps/b", "tar", "outputs"):
+        (folder / name).mkdir(parents=True)
+    for name in ("a", "b"):
+        shutil.copy(SAMPLES / "posts.xml", folder / "dumps" / name / "Posts.xml")
+    so2docs.convert(SAMPLES / "posts.xml", folder / "outputs" / "a.jsonl.gz", jobs=1)
+    (folder / "text.db").write_text("hello")
+    return folder
+
+
+FOLDERS = "it holds only folders: a, b; give one of them"
+NO_OUTPUTS = "is a folder without outputs of convert; it holds a, b; give the --output-dir of a"
+PATTERN = "no file matches; patterns in quotes are not expanded, so give the names of files"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("convert dumps o.jsonl", FOLDERS),
+        ("convert dumps --output-dir o", FOLDERS),
+        ("inspect dumps", FOLDERS),
+        ("tables dumps o", FOLDERS),
+        ("tags dumps o.jsonl", FOLDERS),
+        ("sqlite dumps o.db", NO_OUTPUTS),
+        ("stats dumps", NO_OUTPUTS),
+        ("verify dumps", NO_OUTPUTS),
+        ("serve dumps", NO_OUTPUTS),
+        ("show outputs 1", "is a folder; give a file in it, such as outputs/a.jsonl.gz"),
+        ("show dumps 1", "dumps: is a folder; give a file in it"),
+        ("show *.gz 1", PATTERN),
+        ("stats [ab].gz", PATTERN),
+        ("convert *.7z o.jsonl", PATTERN),
+        ("serve text.db", "text.db: is not an SQLite database; give an output, a dump, or a"),
+        ("mcp text.db", "text.db: is not an SQLite database; give an output, a dump, or a"),
+        ("convert -", "standard input: is empty; download it again, or check the command that"),
+    ],
+)
+def test_advice_for_folders_and_patterns(arguments: str, words: str, odd: Path) -> None:
+    result = run(*arguments.split(), cwd=odd, code=1)
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("read", [so2docs.read, so2docs.open])
+def test_readers_name_what_they_take(read: Callable[[Path], object], odd: Path) -> None:
+    with pytest.raises(so2docs.OutputError, match=r"is a folder; give a file in it, such as .*a\."):
+        list(read(odd / "outputs"))  # type: ignore[call-overload]
+    with pytest.raises(so2docs.OutputNotFoundError, match="patterns in quotes are not expanded"):
+        list(read(odd / "outputs" / "*.gz"))  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("end", ["tar", "tar.gz", "tgz", "tar.bz2", "tbz", "tar.xz", "txz", "tzst"])
+def test_a_folder_with_a_tar_archive_only(end: str, tmp_path: Path) -> None:
+    (tmp_path / f"beer.stackexchange.com.{end}").write_bytes(b"")
+    for command in (["convert", tmp_path, "o.jsonl"], ["inspect", tmp_path]):
+        result = run(*command, cwd=tmp_path, code=1)
+        assert "so2docs reads no tar archives; unpack it, then give the folder" in result.stderr
+    (tmp_path / f"beer.stackexchange.com.{end}").rename(tmp_path / "beer.txt")
+    assert "unpack it" not in run("convert", tmp_path, "o.jsonl", code=1).stderr
 
 
 def test_a_flag_named_like_a_file(tmp_path: Path) -> None:

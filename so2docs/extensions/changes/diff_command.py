@@ -27,7 +27,9 @@ from so2docs.options.table import options_of
 @click.argument("new", type=click.Path())
 @click.argument("changes", required=False, type=click.Path())
 @click.option(
-    "--summary", is_flag=True, help="Print a table that counts the changes, without writing them."
+    "--summary",
+    is_flag=True,
+    help="Print a table that counts the changes, without writing them; leave CHANGES out.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @product_options(ComparisonOptions, ChangesOptions)
@@ -67,6 +69,8 @@ def diff(
     from so2docs.extensions.changes.diff import diff as compare
     from so2docs.reader.folder import is_folder_of_outputs
 
+    if summary and changes is not None:
+        raise click.UsageError("--summary writes no changes; leave CHANGES out, or give --json")
     counts_only = changes is None and (summary or as_json)
     options = given_keywords(options)
     of_dumps = {name: options.pop(name) for name in ("nest", "work_dir") if name in options}

@@ -214,9 +214,7 @@ def _find(source: Source) -> list[TableFile]:
         label = file.name if file.archive() is None else f"{file.name} ({name})"
         files.append(TableFile.of(_TABLES[name], file, label))
     if not files:
-        raise DumpError(
-            source.path, "holds no table of a dump", advice="give the archive of a site"
-        )
+        raise source.missing("holds no table of a dump", "give the archive of a site")
     return sorted(files, key=attrgetter("place"))
 
 

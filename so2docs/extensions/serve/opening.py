@@ -105,6 +105,11 @@ def _find_database(path: str, *, progress: bool, site: str | None) -> str:
                     return path
         except OSError as error:
             raise unreadable_output(path, error) from error
+        if path.endswith(DATABASE_ENDINGS):
+            raise OutputError(
+                f"{path}: is not an SQLite database; give an output, a dump, or a database that "
+                "so2docs sqlite made of one"
+            )
     # The archive or folder of a site has all tables, so nest them all.
     nest: tuple[NestName, ...] = ("all",) if is_folder or path.endswith(".7z") else ()
     name = f"{open_source(path).stem}.db"

@@ -43,11 +43,12 @@ def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
     Exit codes: 0 done, 1 an error, 2 usage error, 3 some of several sites failed.
     """
     from so2docs.extensions.sqlite.build import to_sqlite
-    from so2docs.reader.folder import is_folder_of_outputs
+    from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in
 
     keywords = given_keywords(options)
     if "site_field" not in keywords and is_folder_of_outputs(paths[0]):
         folder, *databases = paths
+        check_holds_outputs(folder, outputs_in(folder))
         if len(databases) != 1 or databases[0].endswith(DATABASE_ENDINGS):
             raise OptionError(
                 f"{folder}: is a folder of outputs; give one folder for their databases, or one "
