@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
+from hashlib import blake2b
 
 from so2docs.dump.kinds import SQLITE
 from so2docs.dump.storage import unreadable_output
@@ -19,6 +21,7 @@ from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import UP_TO_DATE
 from so2docs.progress import log
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
+from so2docs.reader.reading import describe_foreign, is_output, read_start
 
 _TAKEN = {"pictures", "static", "search", "search.json", "index.json"}
 """Paths that the server uses itself, so they cannot be names of sites."""
@@ -33,8 +36,8 @@ def open_stores(
 ) -> dict[str, Store]:
     """Open the sites in outputs and databases; return them by their names in URLs.
 
-    If an output has no up-to-date database, one is made next to it. Files in a folder that cannot
-    be read are skipped with a warning.
+    If an output or a dump has no up-to-date database, one is made: next to the output, or in the
+    user's cache folder. Files in a folder that cannot be read are skipped with a warning.
 
     Args:
         paths: Outputs of `convert` in JSON lines, dumps, databases, or folders of these.
@@ -95,8 +98,25 @@ def _inside(folder: str) -> list[str]:
     return databases
 
 
+_USABLE = (UP_TO_DATE, "other options")
+
+
+def _cached(path: str, stem: str) -> str:
+    """Return the path in the user's cache folder of the database for a path; make the folder."""
+    default = os.path.join(os.path.expanduser("~"), ".cache")
+    cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or default
+    digest = blake2b(os.fsencode(os.path.realpath(path)), digest_size=4).hexdigest()
+    folder = os.path.join(cache, "so2docs")
+    os.makedirs(folder, exist_ok=True)
+    return os.path.join(folder, f"{stem}-{digest}.db")
+
+
 def _find_database(path: str, *, progress: bool, site: str | None) -> str:
-    """Return the database for a path: the path itself, the database next to it, or a new one."""
+    """Return the database for a path: the path itself, the database next to it, or a new one.
+
+    The new database of an output is made next to it. That of a dump goes to the user's cache
+    folder, as does that of an output in a folder that cannot be written.
+    """
     is_folder = os.path.isdir(path)
     if not is_folder:
         try:
@@ -105,20 +125,26 @@ def _find_database(path: str, *, progress: bool, site: str | None) -> str:
                     return path
         except OSError as error:
             raise unreadable_output(path, error) from error
-        if path.endswith(DATABASE_ENDINGS):
+        start = read_start(path) if path.endswith(DATABASE_ENDINGS) else b"<"
+        if not is_output(path, start) and describe_foreign(start) is None:
             raise OutputError(
                 f"{path}: is not an SQLite database; give an output, a dump, or a database that "
                 "so2docs sqlite made of one"
             )
     # The archive or folder of a site has all tables, so nest them all.
     nest: tuple[NestName, ...] = ("all",) if is_folder or path.endswith(".7z") else ()
-    name = f"{open_source(path).stem}.db"
-    database = os.path.join(os.path.dirname(path) or ".", name)
-    product = find_database(
-        path, database, site=site, progress=progress, nest=nest, profiles=path if nest else None
-    )
+    source = open_source(path)
+    folder = os.path.dirname(path) or "."
+    database = os.path.join(folder, f"{source.stem}.db")
+    profiles = path if nest else None
+    make = partial(find_database, site=site, progress=progress, nest=nest, profiles=profiles)
+    product = make(path, database)
     state, reason = product.compare()
-    if state in (UP_TO_DATE, "other options"):
+    if state not in _USABLE and not (source.is_output and os.access(folder, os.W_OK)):
+        database = _cached(path, source.stem)
+        product = make(path, database)
+        state, reason = product.compare()
+    if state in _USABLE:
         return database
     if state == "unknown":
         raise OutputError(

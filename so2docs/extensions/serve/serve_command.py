@@ -22,7 +22,7 @@ _NEEDED = ("starlette", "uvicorn", "jinja2", "math-core", "nh3", "pygments", "sn
     so2docs serve questions/
     """
 )
-@click.argument("paths", nargs=-1, required=True, metavar="OUTPUT|DATABASE...")
+@click.argument("paths", nargs=-1, required=True, metavar="DATABASE|OUTPUT|DUMP...")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -64,12 +64,13 @@ def serve(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Read OUTPUT or DATABASE in the browser: lists, tags, search, questions with their answers.
+    """Read a site in the browser: lists, tags, search, questions with their answers.
 
-    The pages work offline: they load nothing from the network. `so2docs sqlite` makes a DATABASE;
-    for an OUTPUT, this command first makes a database next to it. From a folder, all outputs and
-    databases are served; unusable files are skipped with a warning. Only this machine can connect,
-    unless --bind is given.
+    The pages work offline: they load nothing from the network. `so2docs sqlite` makes a DATABASE.
+    For an OUTPUT, this command first makes one next to it, and for a DUMP, in the cache folder of
+    the user (~/.cache/so2docs); a message says where, and the same command uses it again. From a
+    folder, all outputs and databases are served; unusable files are skipped with a warning. Only
+    this machine can connect, unless --bind is given.
     """
     require_packages("serve", *_NEEDED, extra="serve")
     from so2docs.extensions.serve.app import application, bind, is_loopback, make_server

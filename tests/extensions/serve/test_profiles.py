@@ -82,7 +82,9 @@ def test_profiles_of_the_users_in_the_documents(site: Path, output: Path, tmp_pa
         assert b"SECRET" not in (tmp_path / name).read_bytes()
     so2docs.to_sqlite(output, tmp_path / "without.db", jobs=1)
     assert {row[1:] for row in profiles(tmp_path / "without.db")} == {(None, None, None)}
-    with pytest.raises(ExistingOutputError, match=r"without\.db: .* \(profiles\)") as refused:
+    with pytest.raises(
+        ExistingOutputError, match=r"without\.db: .* \(without profiles\)"
+    ) as refused:
         so2docs.to_sqlite(output, tmp_path / "without.db", profiles=site, jobs=1)
     assert refused.value.state == "other options"
 
@@ -202,7 +204,10 @@ def test_impossible_profiles(site: Path, output: Path, tmp_path: Path) -> None:
         assert not (tmp_path / "q.db").exists()
 
 
-def test_a_served_archive_has_profiles(site: Path, tmp_path: Path) -> None:
+def test_a_served_archive_has_profiles(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for table in ("Comments", "PostLinks", "Votes"):
         write_dump(site / f"{table}.xml")
     write_dump(site / "Users.xml", row(Id=7, Reputation=1, DisplayName="Ada", **ADA))

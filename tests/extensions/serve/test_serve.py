@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from support.command import start
+from support.command import run, start
 from support.dumps import question, row, write_dump
 from support.messages import heard
 from support.places import SAMPLES
@@ -424,6 +425,41 @@ def test_the_database_of_an_output_is_made_once(tmp_path: Path) -> None:
         expected = [document["Id"] for document in so2docs.read(output)]
         actual = client.get("/questions.json?sort=oldest").json()["questions"]
         assert [row["Id"] for row in actual] == expected
+
+
+def test_the_database_of_a_dump_is_made_once_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("a", "b"):  # The same name in two folders.
+        run("sample", tmp_path / name, code=0)
+        dump = tmp_path / name / "sample.stackexchange.com.7z"
+        before = sorted(dump.parent.iterdir())
+        with heard() as messages:
+            for _ in range(2):
+                close_all(open_stores([str(dump)]))
+        assert sorted(dump.parent.iterdir()) == before
+        (made,) = [message for message in messages if "making the database" in message]
+        assert f"making the database {tmp_path / 'cache' / 'so2docs'}{os.sep}sample." in made
+    assert len(list((tmp_path / "cache" / "so2docs").glob("*.db"))) == 2
+    run("sqlite", dump, dump.with_suffix(".db"), "--nest", "all", "--profiles", dump, code=0)
+    with heard() as messages:
+        close_all(open_stores([str(dump)]))
+    assert messages == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write")
+def test_the_database_of_an_output_that_may_only_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    output = tmp_path / "folder" / "posts.jsonl.gz"
+    output.parent.mkdir()
+    so2docs.convert(SAMPLES / "posts.xml", output)
+    output.parent.chmod(0o555)
+    close_all(open_stores([str(output)]))
+    output.parent.chmod(0o755)
+    assert list((tmp_path / "cache" / "so2docs").glob("posts-*.db"))
 
 
 @pytest.mark.long
