@@ -13,31 +13,34 @@
 #define MOST_CHUNK 8192
 #include "../../so2docs/parse/native/lzma2.c"
 
-enum { DICTIONARY = 4096, MOST_OUTPUT = 1 << 20, HEADER = 6 };
+enum { DICTIONARY = 4096, MOST_OUTPUT = 1 << 20, HEADER = 6, STORED_BYTES = 4 };
 
-/* Decode a stream in steps. Returns the number of bytes; SIZE_MAX if the stream is refused. */
-static size_t decode_all(const Byte *stream, size_t size, Byte *out)
+/* Decode a stream in a window of `capacity` bytes. Returns the number of decoded bytes; SIZE_MAX if
+   the stream is refused. */
+static size_t decode_all(const Byte *stream, size_t size, size_t capacity, Byte *out)
 {
-    Lzma2 *decoder = new_lzma2(DICTIONARY);
-    require(decoder != NULL, "there is memory for a window");
-    size_t at = 0, count = 0, used = 1;
-    int is_ended = 0;
-    while (used > 0 && count <= MOST_OUTPUT - MOST_CHUNK) {
-        if (decode_lzma2(decoder, stream + at, size - at, &used) != OK) {
-            free_lzma2(decoder);
-            return SIZE_MAX;
+    Byte *window = malloc(capacity); /* Sanitizers find what is written beyond its end. */
+    require(window != NULL, "there is memory for a window");
+    Lzma2 *decoder = new_lzma2(DICTIONARY, window, capacity);
+    require(decoder != NULL, "there is memory for a decoder");
+    size_t at = 0, count = 0, used = 1, start;
+    int is_ended = 0, is_refused = 0;
+    while (used > 0 && !is_refused && count <= MOST_OUTPUT - MOST_CHUNK) {
+        is_refused = decode_lzma2(decoder, stream + at, size - at, &used) != OK;
+        if (!is_refused) {
+            is_ended = used > 0 ? used == 1 : is_ended;
+            at += used;
+            require(at <= size, "a chunk ends in the data");
+            size_t more = read_lzma2(decoder, &start);
+            require(more <= MOST_CHUNK, "a chunk is not larger than allowed");
+            require(start + more <= capacity, "a chunk is in the window");
+            memcpy(out + count, window + start, more);
+            count += more;
         }
-        is_ended = used > 0 ? used == 1 : is_ended;
-        at += used;
-        require(at <= size, "a chunk ends in the data");
-        size_t left = lzma2_left(decoder);
-        require(left <= MOST_CHUNK, "a chunk is not larger than allowed");
-        read_lzma2(decoder, out + count, left / 3);
-        read_lzma2(decoder, out + count + left / 3, left - left / 3);
-        count += left;
     }
     free_lzma2(decoder);
-    return at == size && is_ended ? count : SIZE_MAX;
+    free(window);
+    return at == size && is_ended && !is_refused ? count : SIZE_MAX;
 }
 
 static size_t decode_by_library(const Byte *stream, size_t size, Byte *out)
@@ -63,8 +66,11 @@ static size_t decode_by_library(const Byte *stream, size_t size, Byte *out)
 
 static size_t check(const Byte *stream, size_t size)
 {
-    static Byte out[MOST_OUTPUT], expected[MOST_OUTPUT];
-    size_t count = decode_all(stream, size, out);
+    static Byte out[MOST_OUTPUT], whole[MOST_OUTPUT], expected[MOST_OUTPUT];
+    size_t count = decode_all(stream, size, DICTIONARY + WINDOW_MARGIN + 2 * SLACK, out);
+    size_t fitting = count == SIZE_MAX ? size : count + size / STORED_BYTES + 1; /* A byte a reset. */
+    size_t again = decode_all(stream, size, 2 * SLACK + fitting, whole);
+    require(again == count || count == SIZE_MAX, "a whole stream fits in its window");
     if (count != SIZE_MAX) {
         require(decode_by_library(stream, size, expected) == count, "both find the same end");
         require(memcmp(out, expected, count) == 0, "both make the same bytes");

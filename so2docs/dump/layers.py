@@ -51,7 +51,10 @@ Read = Callable[[int], bytes]
 """Function that reads at most n bytes, none at the end."""
 
 Parts = Generator[bytes | memoryview, None, None]
-"""Generator of the bytes of a stream, in parts of any size."""
+"""Generator of the bytes of a stream, in parts of any size.
+
+A part can be a view of memory that the generator reuses: it is valid until the next part is taken.
+"""
 
 
 class Place(NamedTuple):
@@ -173,7 +176,7 @@ class Stream(_ReadableFile):
         data: bytes | memoryview = b""
         try:
             for part in self._parts:
-                data = b"".join((data, part)) if data else part
+                data = b"".join((data, part)) if data or len(part) < needed else part
                 if len(data) >= needed:
                     break
         except Exception as error:

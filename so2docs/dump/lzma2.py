@@ -2,8 +2,8 @@
 
 7-Zip writes such blocks when it compresses with several threads: a block starts where a chunk
 resets the dictionary. Chunk headers contain the sizes, so blocks can be found or skipped without
-decompression. The bytes of a block wait in memory until it is the block's turn, those of a large
-block in a temporary file.
+decompression. The bytes of a block wait where they were decoded until it is the block's turn, those
+of a large block in a temporary file.
 
 The compiled core decodes one and a half times as fast as the standard library. Blocks that it
 refuses are decompressed again by the library, which alone decides whether data is damaged.
@@ -16,10 +16,12 @@ Format: lzma2_decoder.c of XZ Utils, https://github.com/tukaani-project/xz
 
 from __future__ import annotations
 
+import mmap
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -44,6 +46,12 @@ _LEAST_UNPACKED = 1024 * 1024
 
 _MOST_PACKED, _MOST_UNPACKED = 256 * 1024 * 1024, 1024 * 1024 * 1024
 """Maximum compressed and decompressed size of a block to decompress into a temporary file."""
+
+_MORE_THAN_DICTIONARY = 4 * 1024 * 1024 + 128
+"""Size of the core's window for a stream of any length, without the dictionary."""
+
+_MORE_THAN_BLOCK = 4096
+"""Size of the core's window for a whole block, without the block."""
 
 _MOST_AHEAD = 64
 _HEADER_BYTES = 6
@@ -106,11 +114,13 @@ class Method:
     new: Callable[[], Decompressor]
     dictionary: int
 
-    def decompress(self, start: Callable[[], Read]) -> Parts:
+    def decompress(self, start: Callable[[], Read], window: mmap.mmap | None = None) -> Parts:
         """Decompress a stream, or one block and an end marker.
 
         Args:
             start: Returns a function that reads the stream from its start.
+            window: Memory from `allocate`, for all bytes of the stream, which keeps them. By
+                default, a part is valid only until the next part is taken.
 
         Raises:
             EOFError: The stream is truncated.
@@ -118,8 +128,9 @@ class Method:
         """
         done = 0
         if choose_core("auto") == "compiled":
+            window = window or allocate(self.dictionary + _MORE_THAN_DICTIONARY)
             try:
-                for part in _decode_by_core(start(), self.dictionary):
+                for part in _decode_by_core(start(), self.dictionary, window):
                     done += len(part)
                     yield part
             except _RefusedError:
@@ -129,13 +140,21 @@ class Method:
         yield from skip(decompress_streams(start(), self.new), done)
 
 
+def allocate(size: int) -> mmap.mmap:
+    """Allocate memory that is read in no order, in huge pages where the system has them."""
+    memory = mmap.mmap(-1, size)
+    with suppress(AttributeError, OSError):  # Only Linux has huge pages on request.
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
+
+
 class _RefusedError(Exception):
     """The compiled core does not decode a stream: it is damaged, truncated or unusual."""
 
 
-def _decode_by_core(read: Read, dictionary: int) -> Parts:
-    """Decode a stream with the compiled core."""
-    memory = compiled.new_lzma2(dictionary)
+def _decode_by_core(read: Read, dictionary: int, window: mmap.mmap) -> Parts:
+    """Decode a stream with the compiled core; the parts are those of the window."""
+    memory, view = compiled.new_lzma2(dictionary, window), memoryview(window)
     data, at, is_ended = read(BLOCK_BYTES), 0, False
     while True:
         end = compiled.decode_lzma2(memory, data, at)
@@ -148,8 +167,9 @@ def _decode_by_core(read: Read, dictionary: int) -> Parts:
             continue
         is_ended = data[at] == _END
         at = end
-        while part := compiled.read_lzma2(memory, BLOCK_BYTES):
-            yield part
+        first, last = compiled.read_lzma2(memory)
+        if first < last:
+            yield view[first:last]
     if not is_ended or at < len(data):
         raise _RefusedError
 
@@ -158,14 +178,29 @@ class _Decoding:
     """A block that a thread decompresses ahead of its reader.
 
     The decompressed bytes wait in memory, and in a temporary file if there are more than `most`.
-    Once the block is read, the thread waits for the reader instead.
+    Once the block is read, the thread waits for the reader instead. A block that takes no more
+    memory as a whole stays in the window in which it was decoded. A later block reuses the window,
+    because memory that is new to the process takes longer to write.
     """
 
     def __init__(
-        self, block: Block, read_at: ReadAt, method: Method, most: int, work_dir: str | None
+        self,
+        block: Block,
+        *,
+        read_at: ReadAt,
+        method: Method,
+        most: int,
+        windows: list[mmap.mmap],
+        work_dir: str | None,
     ) -> None:
         self._block, self._read_at, self._method = block, read_at, method
         self._most, self._work_dir = most, work_dir
+        self._windows = windows
+        self._window: mmap.mmap | None = None
+        largest = most + method.dictionary + _MORE_THAN_DICTIONARY
+        if block.length <= largest:
+            self._most = block.length
+            self._window = windows.pop() if windows else allocate(largest + _MORE_THAN_BLOCK)
         # Parts, and the sizes of those in the file.
         self._waiting = deque[bytes | memoryview | int]()
         self._file: BinaryIO | None = None
@@ -180,8 +215,8 @@ class _Decoding:
         # Add the end marker, since only the last block has one.
         start = partial(_reader, self._read_at, block.start, block.start + block.size, b"\0")
         try:
-            for part in self._method.decompress(start):
-                if not self._add(part):
+            for part in self._method.decompress(start, self._window):
+                if not self._add(bytes(part) if self._window is None else part):
                     return
             end: Exception = StopIteration()
         except Exception as error:
@@ -244,6 +279,8 @@ class _Decoding:
     def close(self) -> None:
         """Stop the thread at its next step, and remove the file."""
         with self._changed:
+            if self._window is not None and self._end is not None:
+                self._windows.append(self._window)
             self._is_stopped = True
             self._waiting.clear()
             self._changed.notify()
@@ -288,7 +325,8 @@ def decompress_blocks(
     if len(first) > 1:
         threads = min(threads, max(1, _DICTIONARIES // method.dictionary))
         most = _MOST_IN_MEMORY // (threads + 1)
-        start = partial(_Decoding, read_at=read_at, method=method, most=most, work_dir=work_dir)
+        new = partial(_Decoding, read_at=read_at, method=method, most=most, work_dir=work_dir)
+        start = partial(new, windows=[])
         for block, parts in _decode(chain(first, blocks), threads, is_wanted, start):
             mark(Place(block.offset, block.start))
             yield from parts

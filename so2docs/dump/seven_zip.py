@@ -13,7 +13,6 @@ import lzma
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any, BinaryIO
 
 from so2docs.dump.archives import Archive, Entry
@@ -107,10 +106,7 @@ class SevenZip(Archive):
             return decompress_blocks(
                 self._reader_at(folder),
                 folder.packed,
-                Method(
-                    raw_lzma(self.name, properties, folder.size, is_lzma2=True),
-                    lzma2_dictionary(properties, folder.size),
-                ),
+                _lzma2(self.name, properties, folder.size),
                 *(threads, self._tell_wanted(entry.block)),
                 place=place,
                 mark=self._mark,
@@ -149,6 +145,11 @@ def _join_names(coders: Iterable[Coder]) -> str:
     return " and ".join(_NAMES.get(coder.method, coder.method.hex()) for coder in coders)
 
 
+def _lzma2(name: str, properties: bytes, unpacked: int) -> Method:
+    new = raw_lzma(name, properties, unpacked, is_lzma2=True)
+    return Method(new, lzma2_dictionary(properties, unpacked))
+
+
 def _decompress(name: str, file: BinaryIO, folder: Folder) -> Parts:
     """Decompress a block from its start: its method, then its filters.
 
@@ -156,18 +157,23 @@ def _decompress(name: str, file: BinaryIO, folder: Folder) -> Parts:
         ArchiveError: The block is encrypted, or compressed with a method that is not supported.
     """
     (method, properties), *filters = folder.coders
-    decompress = _FROM_START.get(method)
     if any(coder.method.startswith(_ENCRYPTED) for coder in folder.coders):
         raise ArchiveError(name, "is encrypted", advice="unpack it first, with its password")
-    if method in (_LZMA, _LZMA2):
-        new = raw_lzma(name, properties, folder.sizes[0], is_lzma2=method == _LZMA2)
-        decompress = partial(decompress_streams, new=new)
     is_filtered = {coder.method for coder in filters} <= _FILTERS.keys()
-    if decompress is None or folder.streams > 1 or not is_filtered:
+    if method not in (*_FROM_START, _LZMA, _LZMA2) or folder.streams > 1 or not is_filtered:
         problem = f"is compressed with {_join_names(folder.coders)}, which so2docs does not unpack"
         raise ArchiveError(name, problem, advice="unpack it first")
-    file.seek(folder.start)
-    parts = decompress(read_range(file, folder.packed))
+
+    def start() -> Read:
+        file.seek(folder.start)
+        return read_range(file, folder.packed)
+
+    if method == _LZMA2:
+        parts = _lzma2(name, properties, folder.sizes[0]).decompress(start)
+    elif method == _LZMA:
+        parts = decompress_streams(start(), raw_lzma(name, properties, folder.sizes[0]))
+    else:
+        parts = _FROM_START[method](start())
     for coder, size in zip(filters, folder.sizes, strict=False):
         parts = _filter(_limit(parts, size), coder)
     yield from _limit(parts, folder.size)

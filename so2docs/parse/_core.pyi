@@ -6,6 +6,7 @@ Ids and positions are 64-bit integers: little-endian in keys, in the order of th
 from array import array
 from collections import defaultdict
 from collections.abc import Callable
+from mmap import mmap
 
 from so2docs.parse.posts import Bucket
 
@@ -168,28 +169,32 @@ def read_bzip2(memory: object, size: int) -> bytes:
         OSError: At the end of the block, its checksum is wrong.
     """
 
-def new_lzma2(dictionary: int) -> object:
-    """Allocate memory to decode an LZMA2 stream; one thread at a time may use it.
+def new_lzma2(dictionary: int, window: mmap) -> object:
+    """Make the state to decode an LZMA2 stream; one thread at a time may use it.
 
     Args:
         dictionary: Size of the dictionary in bytes, at most 2^30.
+        window: Memory for the decoded bytes, which no other state uses: 128 bytes more than the
+            dictionary and 4 MiB. In a window of 129 bytes more than the stream, and one byte for
+            each reset of the dictionary, no byte is overwritten. Streams that do not fit are
+            refused.
     """
 
 def decode_lzma2(memory: object, data: bytes, start: int) -> int | None:
     """Decode the next chunk of a stream, or its end marker.
 
     Args:
-        memory: Memory from `new_lzma2`. The bytes of the previous chunk must have been read.
+        memory: State from `new_lzma2`. The previous chunk must have been read.
         data: Compressed bytes.
         start: Position of the chunk.
 
     Returns:
         The position after the chunk, `start` if the data ends within the chunk; or None if the
-        chunk is damaged or unusual.
+        chunk is damaged, unusual, or larger than the rest of the window.
     """
 
-def read_lzma2(memory: object, size: int) -> bytes:
-    """Return the next `size` bytes of a decoded chunk; fewer at its end."""
+def read_lzma2(memory: object) -> tuple[int, int]:
+    """Return where the decoded chunk starts and ends in the window; equal if it was read."""
 
 def find_values(
     firsts: array[int],

@@ -16,6 +16,7 @@ from support.table_sites import SITE, converted
 
 from so2docs.dump import lzma2
 from so2docs.dump.compressed import decompress_streams
+from so2docs.dump.layers import Parts, Stream
 from so2docs.dump.lzma2 import Method, decompress_blocks, find_blocks
 from so2docs.dump.seven_zip import SevenZip
 from so2docs.parse.core import compiled
@@ -159,7 +160,7 @@ def test_an_unannounced_member_is_read(tmp_path: Path, monkeypatch: pytest.Monke
         for number in (0, 3):
             opened.expect(opened.entries[number])
         for number in (0, 2, 3, 1):
-            data = b"".join(opened.read(opened.entries[number], 2, None))
+            data = b"".join(map(bytes, opened.read(opened.entries[number], 2, None)))
             assert data == files[opened.entries[number].name]
         opened.close()
 
@@ -198,10 +199,37 @@ def test_the_core_decodes_streams_one_after_the_other() -> None:
 def decoded(packed: bytes, dictionary: int) -> bytes:
     method = lzma2.Method(lambda: pytest.fail("the core refused"), dictionary)
     parts = method.decompress(lambda: io.BytesIO(packed).read)
-    return b"".join(parts)
+    return b"".join(map(bytes, parts))
 
 
-@pytest.mark.parametrize("most", [1, 100_000])
-def test_blocks_that_do_not_fit_into_memory(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most", [1, 100_000, 48_000_000])
+def test_blocks_that_are_larger_than_a_window(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lzma2, "_MOST_IN_MEMORY", most)
-    assert outcome(PACKED, threads=2) == (DATA, None)
+    parts = [far_matches(300_000) * 16, b"x" * 5_000_000, text(1_000)]
+    assert outcome(pack_lzma2(parts), threads=2) == (b"".join(parts), None)
+
+
+@pytest.mark.parametrize("more", [128, 129, 130, 131])
+def test_windows_that_are_too_small_for_the_resets_of_a_block(
+    more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reset takes a byte of the window; the library decompresses what does not fit."""
+    monkeypatch.setattr(lzma2, "_LEAST_UNPACKED", 2_000_000)
+    size = 1_500_000
+    parts = [far_matches(size // 3), text(size), far_matches(size // 3) * 3, b"y"]
+    monkeypatch.setattr(lzma2, "_MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(lzma2, "_MORE_THAN_DICTIONARY", len(b"".join(parts[:2])) - DICTIONARY)
+    monkeypatch.setattr(lzma2, "_MORE_THAN_BLOCK", more)
+    assert outcome(pack_lzma2(parts), threads=2) == (b"".join(parts), None)
+
+
+def test_a_stream_copies_a_part_that_is_overwritten() -> None:
+    """The first read of a stream joins small parts."""
+
+    def parts() -> Parts:
+        memory = bytearray(1)
+        for byte in DATA[:10_000]:
+            memory[0] = byte
+            yield memoryview(memory)
+
+    assert Stream(parts()).readall() == DATA[:10_000]

@@ -547,7 +547,7 @@ static PyMethodDef methods[] = {
     {"read_bzip2", read_bzip2_block, METH_VARARGS, NULL},
     {"new_lzma2", new_lzma2_decoder, METH_VARARGS, NULL},
     {"decode_lzma2", decode_lzma2_chunk, METH_VARARGS, NULL},
-    {"read_lzma2", read_lzma2_chunk, METH_VARARGS, NULL},
+    {"read_lzma2", read_lzma2_chunk, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

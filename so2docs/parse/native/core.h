@@ -385,26 +385,26 @@ Status read_bzip2(Bzip2 *memory, Byte *out, size_t size);
 
 /* ---- lzma2.c: compressed archives ---- */
 
-/* Memory to decode a stream of LZMA2: the dictionary and 4 MB. */
+/* The state of a stream of LZMA2. */
 typedef struct Lzma2 Lzma2;
 
 #define MOST_LZMA2_DICTIONARY (1 << 30)
+#define LEAST_LZMA2_WINDOW 128
 
-/* `dictionary` is its size in bytes. Returns NULL if memory is exhausted. */
-Lzma2 *new_lzma2(size_t dictionary);
+/* `dictionary` is its size in bytes. The window is a memory of 128 bytes more than the stream's
+   output, or than the dictionary and 4 MiB; streams that do not fit are refused. Returns NULL if
+   memory is exhausted. */
+Lzma2 *new_lzma2(size_t dictionary, Byte *window, size_t size);
 
 void free_lzma2(Lzma2 *decoder);
 
-/* Decode the chunk or the end marker at the start of the data. `used` receives its size; 0 if the
-   data ends within the chunk, or if bytes of the previous chunk are unread. FALLBACK if the chunk is
-   damaged or unusual; liblzma tells these cases apart. */
+/* Decode the chunk or the end marker at the start of the data to the window. `used` receives its
+   size; 0 if the data ends within the chunk, or if the previous chunk is unread. FALLBACK if the
+   chunk is damaged or unusual; liblzma tells these cases apart. */
 Status decode_lzma2(Lzma2 *decoder, const Byte *data, size_t size, size_t *used);
 
-/* Return the number of unread bytes of the chunk. */
-size_t lzma2_left(const Lzma2 *decoder);
-
-/* Read the next bytes of the chunk; `size` must not exceed the unread bytes. */
-void read_lzma2(Lzma2 *decoder, Byte *out, size_t size);
+/* Read the chunk. Returns its size, and where it starts in the window. */
+size_t read_lzma2(Lzma2 *decoder, size_t *start);
 
 #ifdef Py_PYTHON_H
 
@@ -506,7 +506,7 @@ PyObject *join_records(PyObject *module, PyObject *args);
 PyObject *new_bzip2_memory(PyObject *module, PyObject *ignored);
 PyObject *new_lzma2_decoder(PyObject *module, PyObject *args);
 PyObject *read_bzip2_block(PyObject *module, PyObject *args);
-PyObject *read_lzma2_chunk(PyObject *module, PyObject *args);
+PyObject *read_lzma2_chunk(PyObject *module, PyObject *capsule);
 PyObject *select_records(PyObject *module, PyObject *args);
 PyObject *sort_records(PyObject *module, PyObject *blocks);
 PyObject *user_ids(PyObject *module, PyObject *args);

@@ -104,29 +104,50 @@ PyObject *read_bzip2_block(PyObject *module, PyObject *args)
     return result;
 }
 
+typedef struct {
+    Lzma2 *state;
+    Py_buffer window;
+} Lzma2Decoder;
+
+static void free_lzma2_decoder(Lzma2Decoder *decoder)
+{
+    if (decoder->state != NULL) {
+        free_lzma2(decoder->state);
+    }
+    PyBuffer_Release(&decoder->window);
+    free(decoder);
+}
+
 static void free_lzma2_capsule(PyObject *capsule)
 {
-    free_lzma2(PyCapsule_GetPointer(capsule, LZMA2_CAPSULE));
+    free_lzma2_decoder(PyCapsule_GetPointer(capsule, LZMA2_CAPSULE));
 }
 
 PyObject *new_lzma2_decoder(PyObject *module, PyObject *args)
 {
     Py_ssize_t dictionary;
+    Lzma2Decoder *decoder = calloc(1, sizeof *decoder);
     (void)module;
-    if (!PyArg_ParseTuple(args, "n:new_lzma2", &dictionary)) {
-        return NULL;
-    }
-    if (dictionary < 0 || dictionary > MOST_LZMA2_DICTIONARY) {
-        PyErr_SetString(PyExc_ValueError, "a dictionary must have 0 to 2^30 bytes");
-        return NULL;
-    }
-    Lzma2 *decoder = new_lzma2((size_t)dictionary);
     if (decoder == NULL) {
         return PyErr_NoMemory();
     }
-    PyObject *capsule = PyCapsule_New(decoder, LZMA2_CAPSULE, free_lzma2_capsule);
+    if (!PyArg_ParseTuple(args, "nw*:new_lzma2", &dictionary, &decoder->window)) {
+        free(decoder);
+        return NULL;
+    }
+    PyObject *capsule = NULL;
+    if (dictionary < 0 || dictionary > MOST_LZMA2_DICTIONARY) {
+        PyErr_SetString(PyExc_ValueError, "a dictionary must have 0 to 2^30 bytes");
+    } else if (decoder->window.len < LEAST_LZMA2_WINDOW) {
+        PyErr_SetString(PyExc_ValueError, "a window must have at least 128 bytes");
+    } else {
+        size_t size = (size_t)decoder->window.len;
+        decoder->state = new_lzma2((size_t)dictionary, decoder->window.buf, size);
+        capsule = decoder->state == NULL ? PyErr_NoMemory()
+                                         : PyCapsule_New(decoder, LZMA2_CAPSULE, free_lzma2_capsule);
+    }
     if (capsule == NULL) {
-        free_lzma2(decoder);
+        free_lzma2_decoder(decoder);
     }
     return capsule;
 }
@@ -140,15 +161,16 @@ PyObject *decode_lzma2_chunk(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "Oy*n:decode_lzma2", &capsule, &data, &at)) {
         return NULL;
     }
-    Lzma2 *decoder = PyCapsule_GetPointer(capsule, LZMA2_CAPSULE);
+    Lzma2Decoder *decoder = PyCapsule_GetPointer(capsule, LZMA2_CAPSULE);
     PyObject *result = NULL;
     if (decoder != NULL && (at < 0 || at > data.len)) {
         PyErr_SetString(PyExc_ValueError, "a chunk must start within the data");
     } else if (decoder != NULL) {
+        const Byte *chunk = (const Byte *)data.buf + at;
         size_t used;
         Status status;
         Py_BEGIN_ALLOW_THREADS
-        status = decode_lzma2(decoder, (const Byte *)data.buf + at, (size_t)(data.len - at), &used);
+        status = decode_lzma2(decoder->state, chunk, (size_t)(data.len - at), &used);
         Py_END_ALLOW_THREADS
         result = status != OK ? Py_NewRef(Py_None) : PyLong_FromSsize_t(at + (Py_ssize_t)used);
     }
@@ -156,26 +178,14 @@ PyObject *decode_lzma2_chunk(PyObject *module, PyObject *args)
     return result;
 }
 
-PyObject *read_lzma2_chunk(PyObject *module, PyObject *args)
+PyObject *read_lzma2_chunk(PyObject *module, PyObject *capsule)
 {
-    PyObject *capsule;
-    Py_ssize_t size;
+    Lzma2Decoder *decoder = PyCapsule_GetPointer(capsule, LZMA2_CAPSULE);
+    size_t start;
     (void)module;
-    if (!PyArg_ParseTuple(args, "On:read_lzma2", &capsule, &size)) {
-        return NULL;
-    }
-    Lzma2 *decoder = PyCapsule_GetPointer(capsule, LZMA2_CAPSULE);
     if (decoder == NULL) {
         return NULL;
     }
-    size_t left = lzma2_left(decoder);
-    PyObject *result = PyBytes_FromStringAndSize(NULL, (size_t)size < left ? size : (Py_ssize_t)left);
-    if (result != NULL) {
-        Byte *out = (Byte *)PyBytes_AsString(result);
-        size_t count = (size_t)PyBytes_Size(result);
-        Py_BEGIN_ALLOW_THREADS
-        read_lzma2(decoder, out, count);
-        Py_END_ALLOW_THREADS
-    }
-    return result;
+    size_t size = read_lzma2(decoder->state, &start);
+    return Py_BuildValue("nn", (Py_ssize_t)start, (Py_ssize_t)(start + size));
 }

@@ -9,6 +9,9 @@
    both probabilities that can follow a bit are loaded before the bit is known, and the copies of
    matches are prefetched and held back until a later symbol needs their bytes.
 
+   The caller owns the window. A window that is as large as the output is never written twice, so its
+   bytes can be used in place.
+
    Format: https://github.com/tukaani-project/xz (lzma_decoder.c, lzma2_decoder.c) */
 
 #include "core.h"
@@ -33,7 +36,7 @@
 
 enum {
     MOST_PACKED = 1 << 16, /* Maximum compressed size of a chunk, without its header. */
-    SLACK = 64, /* More bytes than a symbol can read or a copy can write beyond the end. */
+    SLACK = LEAST_LZMA2_WINDOW / 2, /* More bytes than a symbol can read or a copy can write beyond the end. */
     STRIDE = 32, /* Bytes that are copied at a time; nearer matches overlap their copy. */
     STATES = 12,
     AFTER_MATCH = 7, /* First state after a match; earlier states follow a literal. */
@@ -83,8 +86,9 @@ typedef struct {
 
 struct Lzma2 {
     Probabilities probabilities;
-    Byte *memory, *window;
-    size_t size, dictionary;
+    Byte *window;
+    size_t size; /* Size of the window, without the slack before and after it. */
+    size_t dictionary;
     size_t at; /* Next byte of the window. */
     size_t read; /* Next byte that the caller has not read. */
     size_t end; /* End of the bytes written before the window wrapped. */
@@ -95,20 +99,15 @@ struct Lzma2 {
     Byte packed[MOST_PACKED + SLACK];
 };
 
-Lzma2 *new_lzma2(size_t dictionary)
+Lzma2 *new_lzma2(size_t dictionary, Byte *memory, size_t size)
 {
     Lzma2 *decoder = malloc(sizeof *decoder);
     if (decoder == NULL) {
         return NULL;
     }
-    decoder->size = dictionary + WINDOW_MARGIN;
-    decoder->memory = allocate_huge(decoder->size + 2 * SLACK);
-    if (decoder->memory == NULL) {
-        free(decoder);
-        return NULL;
-    }
     decoder->dictionary = dictionary;
-    decoder->window = decoder->memory + SLACK; /* The byte before the first one is readable. */
+    decoder->window = memory + SLACK; /* The byte before the first one is readable. */
+    decoder->size = size - 2 * SLACK;
     decoder->at = decoder->read = decoder->end = decoder->written = 0;
     decoder->needs_dictionary = decoder->needs_properties = decoder->needs_state = 1;
     memset(decoder->packed, 0, sizeof decoder->packed);
@@ -117,7 +116,6 @@ Lzma2 *new_lzma2(size_t dictionary)
 
 void free_lzma2(Lzma2 *decoder)
 {
-    free(decoder->memory);
     free(decoder);
 }
 
@@ -524,20 +522,28 @@ static Status decode_compressed(Lzma2 *decoder, const Byte *in, size_t packed, s
     return decode_symbols(decoder, in, in + packed, size);
 }
 
-/* Make space in the window for a chunk. The dictionary stays where it is. */
-static void wrap(Lzma2 *decoder, size_t size)
+/* Make space for a chunk, and for the byte before it if it resets the dictionary. At the end of the
+   window, continue at its start; the dictionary stays where it is. */
+static Status make_space(Lzma2 *decoder, size_t size)
 {
-    if (decoder->size - decoder->at < size) {
-        decoder->end = decoder->at;
-        decoder->window[-1] = decoder->window[decoder->end - 1];
-        decoder->at = decoder->read = 0;
+    if (size <= MOST_CHUNK && decoder->size - decoder->at > size) {
+        return OK;
     }
+    if (size > MOST_CHUNK || decoder->size < decoder->dictionary + WINDOW_MARGIN) {
+        return FALLBACK;
+    }
+    decoder->end = decoder->at;
+    decoder->window[-1] = decoder->window[decoder->end - 1];
+    decoder->at = decoder->read = 0;
+    return OK;
 }
 
+/* The byte before the first one of a dictionary counts as 0. */
 static void reset_dictionary(Lzma2 *decoder)
 {
-    decoder->at = decoder->read = decoder->end = decoder->written = 0;
-    decoder->window[-1] = 0;
+    decoder->window[decoder->at] = 0;
+    decoder->read = ++decoder->at;
+    decoder->end = decoder->written = 0;
     decoder->needs_dictionary = 0;
     decoder->needs_properties = 1;
 }
@@ -574,7 +580,7 @@ static Status reset(Lzma2 *decoder, const Chunk *chunk, const Byte *data)
     if (control == STORED_WITH_RESET || control >= WITH_RESET) {
         reset_dictionary(decoder);
     }
-    if (decoder->needs_dictionary || chunk->unpacked > MOST_CHUNK) {
+    if (decoder->needs_dictionary) {
         return FALLBACK;
     }
     if (control < COMPRESSED) {
@@ -604,8 +610,8 @@ Status decode_lzma2(Lzma2 *decoder, const Byte *data, size_t size, size_t *used)
     if (!read_header(data, size, &chunk) || decoder->read < decoder->at) {
         return OK;
     }
+    TRY(make_space(decoder, chunk.unpacked));
     TRY(reset(decoder, &chunk, data));
-    wrap(decoder, chunk.unpacked);
     const Byte *in = data + chunk.header;
     if (chunk.control < COMPRESSED) {
         memcpy(decoder->window + decoder->at, in, chunk.packed);
@@ -619,13 +625,10 @@ Status decode_lzma2(Lzma2 *decoder, const Byte *data, size_t size, size_t *used)
     return OK;
 }
 
-size_t lzma2_left(const Lzma2 *decoder)
+size_t read_lzma2(Lzma2 *decoder, size_t *start)
 {
-    return decoder->at - decoder->read;
-}
-
-void read_lzma2(Lzma2 *decoder, Byte *out, size_t size)
-{
-    memcpy(out, decoder->window + decoder->read, size);
-    decoder->read += size;
+    size_t size = decoder->at - decoder->read;
+    *start = SLACK + decoder->read;
+    decoder->read = decoder->at;
+    return size;
 }
