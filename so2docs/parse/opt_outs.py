@@ -7,13 +7,13 @@ Pure functions over plain bytes and dictionaries.
 
 from __future__ import annotations
 
-import html
 import re
 from typing import Any
 
 import orjson
 
 from so2docs.counts import ChunkTally
+from so2docs.escape import unescape
 from so2docs.options.option import IdList
 from so2docs.options.table import PartFilters
 from so2docs.parse.keys import BY_OPTED_OUT
@@ -117,7 +117,7 @@ class OptOuts:
         """Whether the bytes of a malformed row contain a listed id where rows have such ids."""
         if not self:
             return False
-        text = html.unescape(raw.decode(errors="replace"))
+        text = unescape(raw.decode(errors="replace"))
         for name, digits in _ATTRIBUTE.findall(text):
             is_user = name.endswith("UserId") or (self._users_by_id and name == "Id")
             is_post = name in _ALL_POST_IDS or (self._posts_by_id and name == "Id")

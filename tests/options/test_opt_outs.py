@@ -334,3 +334,12 @@ def test_the_excerpt_of_a_malformed_row(table: str, tmp_path: Path) -> None:
         excerpts = [name for name, text in contents(made) if OTHERS in text]
         assert len(excerpts) == is_of_others
         assert bool(error.value.excerpt_path) == is_of_others
+
+
+def test_a_long_character_reference_in_a_malformed_row(tmp_path: Path) -> None:
+    # Python refuses to convert more than 4300 digits to a number.
+    reference = b"&#%b;" % (b"1" * 5000)
+    broken = malformed(question(1, Body="REFERENCE")).replace(b"REFERENCE", reference)
+    dump = write_dump(tmp_path / "Posts.xml", broken, question(2))
+    report = so2docs.convert(dump, tmp_path / "q.jsonl", drop_users=[USER], errors="skip")
+    assert (report.questions, report.strays) == (1, {"malformed_row": 1})
