@@ -38,7 +38,7 @@ _TAG = re.compile(r"\[(meta-)?tag:([^\]\s<>\"]{1,100}+)\]", re.IGNORECASE)
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ADDRESS = re.compile(r'(?<=<a href=")[^"<>]*|(?<=<img src=")[^"<>]*')
 _BARE_LINK = re.compile(
-    r'<a href="https?://((?:[\w-]+\.)+(?:com|net))/(?:questions|q|a)/(\d+)'
+    r'<a href="https?://((?:[\w-]+\.)+(?:com|net))/(?:questions|q|a)/(\d{1,18})'
     r'(?:/[^"#]*?)?(?:#(\d+))?">(https?://[^<]*)</a>'
 )
 _PLAIN_IMAGE = re.compile(

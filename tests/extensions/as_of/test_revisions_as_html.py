@@ -256,3 +256,8 @@ def test_hard_texts_take_no_quadratic_time(date: str) -> None:
     """A quadratic time would be minutes for each of these texts."""
     for piece in HARD:
         render(piece * (100_000 // len(piece)), date, MATHEMATICS)
+
+
+def test_an_address_with_a_number_too_long_for_python() -> None:
+    address = f"https://beer.stackexchange.com/q/{'5' * 5000}"
+    assert render(f"<{address}>") == f'<p><a href="{address}">{address}</a></p>\n'
