@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,7 +77,10 @@ ALL_COMMANDS = COMMANDS | RARE_COMMANDS
 
 def _module(name: str) -> Any:
     """Import the module of a command."""
-    return import_module(f"so2docs.{ALL_COMMANDS[name][0]}")
+    module = import_module(f"so2docs.{ALL_COMMANDS[name][0]}")
+    # Exclude imported objects from collections, above all from the last one: this saves 20 ms.
+    gc.freeze()
+    return module
 
 
 def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
