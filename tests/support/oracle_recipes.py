@@ -271,7 +271,9 @@ def texts(
         title, text = question["Title"], body(unmarked(question["Body"]))
         if len(title) < 20 or not 20 <= len(text) <= 4096 or question["Score"] < 0:
             continue
-        answers = sorted(question["Answers"], key=lambda answer: answer["Score"], reverse=True)
+        is_single = "down" not in form
+        answers = ranked(question) if is_single else question["Answers"]
+        answers = sorted(answers, key=lambda answer: answer["Score"], reverse=True)
         named: Row = {}
         if "answer" in form and answers:
             named["upvoted_answer"] = answers[0]

@@ -91,6 +91,7 @@ _MOST_FORMS = Recipe(
     body="text",
     attributed="posts",
     without_banner=True,
+    best_only=True,
     min_answers=1,
     adjustments=Adjustments(
         settings=(
@@ -133,6 +134,7 @@ TEXTS = replace(
                 _MOST_FORMS,
                 function=partial(texts, form=form),
                 schema=_schema(form),
+                best_only=len(columns) < 2,
                 min_answers=len(columns),
             )
             for form, columns in _ANSWERS.items()
