@@ -209,6 +209,7 @@ class Recipe:
             below those of the recipe.
         left_out: Columns to leave out of the records that the function returns.
         best_only: Whether documents keep only the answer with the highest score.
+        questions_only: Whether documents lose their answers, which the recipe does not read.
         later_until: Date until which the documents include questions that were asked after the date
             of `as_of`, as they were on this date. They have the member `ASKED_LATER`, and no
             `CommentCount`.
@@ -235,6 +236,7 @@ class Recipe:
     lower_headings: int = 0
     left_out: tuple[str, ...] = ()
     best_only: bool = False
+    questions_only: bool = False
     later_until: str | None = None
     is_by_site: bool = False
     adjustments: Adjustments = Adjustments()

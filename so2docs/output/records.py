@@ -48,7 +48,9 @@ class RecordMaker:
         document = orjson.loads(json)
         if recipe.min_answers > 1 and len(document["Answers"]) < recipe.min_answers:
             return
-        if recipe.best_only:
+        if recipe.questions_only:
+            document["Answers"] = []
+        elif recipe.best_only:
             keep_best(document)
         if recipe.without_banner and "Body" in document:
             document["Body"] = _BANNER.sub("", document["Body"], count=1)

@@ -167,6 +167,7 @@ BEIR = replace(
     tables=("links",),
     fields=("Id", "Title", "Body", "Links.LinkTypeId", "Links.RelatedPostId"),
     without_banner=True,
+    questions_only=True,
     needs_all_questions=False,
     adjustments=replace(
         _QUERIES_FROM_ANSWERS.adjustments,

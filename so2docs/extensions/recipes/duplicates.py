@@ -209,6 +209,7 @@ DUPLICATES = Recipe(
     files=FILES,
     finish=_finish,
     without_banner=True,
+    questions_only=True,
     description=Description(
         summary="a question and the question that it duplicates, for embeddings",
         tasks=("sentence-similarity", "text-ranking"),

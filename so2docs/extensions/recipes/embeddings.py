@@ -134,6 +134,7 @@ TEXTS = replace(
                 _MOST_FORMS,
                 function=partial(texts, form=form),
                 schema=_schema(form),
+                questions_only=not columns,
                 best_only=len(columns) < 2,
                 min_answers=len(columns),
             )
