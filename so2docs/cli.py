@@ -217,6 +217,8 @@ def _explain_usage(error: click.ClickException) -> str:
         names = [name for parameter in parameters for name in parameter.opts]
         near = did_you_mean(error.option_name.replace("_", "-"), names)
         text = f"there is no option {error.option_name}{near}"
+    elif isinstance(error, click.BadOptionUsage):
+        text = f"{error.option_name} needs a value" if "requires" in text else text
     elif isinstance(error, click.BadParameter) and error.param is not None:
         name = error.param.get_error_hint(context).replace("'", "")
         is_missing = isinstance(error, click.MissingParameter)

@@ -20,7 +20,7 @@ from so2docs.options.signatures import spell_out
 from so2docs.options.sites import without_date
 from so2docs.options.table import OF_CONVERT, taken_by
 from so2docs.output.additions import ADDITIONS
-from so2docs.output.new_files import write_file
+from so2docs.output.new_files import open_folder, write_file
 from so2docs.output.part_files import FAILED, side_file
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import UP_TO_DATE
@@ -93,7 +93,7 @@ def convert_all(
     additions = [ADDITIONS[name] for name in run.additions]
     for addition in additions:
         addition.check_folder(folder, outputs, read, force=run.force)
-    os.makedirs(output_dir, exist_ok=True)
+    open_folder(folder)
     done: list[SiteResult] = []
 
     def finish(result: SiteResult) -> None:

@@ -30,10 +30,10 @@ def sample(folder: str, *, force: bool, quiet: bool) -> None:
     other seven tables and a license.txt. All content is made up. Files that are there already are
     kept.
     """
-    from so2docs.output.new_files import NewFiles
+    from so2docs.output.new_files import NewFiles, open_folder
     from so2docs.output.part_files import refuse_existing
 
-    os.makedirs(folder, exist_ok=True)
+    open_folder(folder)
     written = []
     with NewFiles() as new_files:
         for file in sorted(files("so2docs").joinpath("sample").iterdir(), key=lambda f: f.name):

@@ -45,7 +45,7 @@ from so2docs.options.request import read_options
 from so2docs.options.sites import site_from_name
 from so2docs.options.table import options_of
 from so2docs.output.file import Target
-from so2docs.output.new_files import NewFiles, temporary_folder
+from so2docs.output.new_files import NewFiles, open_folder, temporary_folder
 from so2docs.output.part_files import MANIFEST
 from so2docs.output.product import Product, read_provenance
 from so2docs.output.provenance import UP_TO_DATE
@@ -368,9 +368,7 @@ def _made(folder: PathLike | None, *read: str) -> str:
     if path in ("", "-"):
         raise OptionError("outputs of several sites go to a folder; give its name")
     try:
-        os.makedirs(path, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise OptionError(f"{path}: is a file; outputs of several sites go to a folder") from None
+        open_folder(path)
     except OSError as error:
         raise unreadable_output(path, error) from error
     for other in read:

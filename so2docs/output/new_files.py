@@ -126,6 +126,18 @@ def temporary_folder(parent: str | None) -> Iterator[str]:
                 Path(side_file(path, LOCK)).touch()
 
 
+def open_folder(path: str) -> None:
+    """Make a folder for files unless it exists.
+
+    Raises:
+        OptionError: The path, or a part of it, is a file.
+    """
+    try:
+        os.makedirs(path, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise OptionError(f"{path}: is a file, not a folder; choose another folder") from None
+
+
 def make_folder(path: str) -> list[str]:
     """Make a folder and its missing parents; return the new folders, innermost first."""
     missing = []

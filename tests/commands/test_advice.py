@@ -189,6 +189,10 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
         ("convert posts.xml o.jsonl --recipe json:__name__", "but str; give one by name"),
         ("diff q.jsonl.gz q.jsonl.gz c.jsonl --summary", "writes no changes; leave CHANGES out"),
         ("diff q.jsonl.gz q.jsonl.gz c.jsonl --summary --json", "leave CHANGES out"),
+        ("sample posts.xml", "posts.xml: is a file, not a folder; choose another folder"),
+        ("convert posts.xml --output-dir r.json", "r.json: is a file, not a folder; choose"),
+        ("tables posts.xml r.json", "r.json: is a file, not a folder; choose another folder"),
+        ("tags posts.xml --output-dir r.json", "r.json: is a file, not a folder; choose"),
         ("convrt posts.xml", "did you mean convert?"),
     ],
 )

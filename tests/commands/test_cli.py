@@ -117,7 +117,7 @@ def test_a_traceback_is_shown_only_for_debugging(folder: Path) -> None:
             "there is no option --min_score; did you mean --min-score?",
         ),
         (["convert", "Posts.xml", "--tags", "a"], "there is no option --tags; did you mean --tag?"),
-        (["convert", "Posts.xml", "--level"], "option '--level' requires an argument"),
+        (["convert", "Posts.xml", "--level"], "--level needs a value"),
         (["convert", ""], "DUMP [OUTPUT]: is empty, perhaps from an unset variable"),
         (
             ["stats", "Posts.xml", "b"],

@@ -247,6 +247,8 @@ def open_run(
 def _check_is_folder(path: str) -> None:
     """Refuse a path that names standard output or a file."""
     name, _ = split_compression(path)
+    if os.path.isfile(path):
+        raise OptionError(f"{path}: is a file, not a folder; choose another folder")
     if os.path.isdir(path) or not (path == "-" or name.endswith(_FILE_ENDINGS)):
         return
     raise OptionError(
