@@ -211,11 +211,11 @@ class Provenance:
 
     def _contrast(self, requested: Provenance) -> str:
         """Describe the options that differ, such as `with --tag and without --nest`."""
-        flags: dict[str, list[str]] = {"with": [], "with another": [], "without": []}
+        flags: dict[str, list[str]] = {"with": [], "with other": [], "without": []}
         for name in sorted(self.options.keys() | requested.options.keys()):
             before, now = self.options.get(name), requested.options.get(name)
             if before != now:
-                word = "with another" if before and now else "with" if before else "without"
+                word = "with other" if before and now else "with" if before else "without"
                 flags[word].append(flag(name))
         return " and ".join(f"{word} {', '.join(names)}" for word, names in flags.items() if names)
 

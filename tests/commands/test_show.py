@@ -71,7 +71,7 @@ def test_a_missing_index_is_made_with_a_message(output: Path) -> None:
         (["questions.jsonl.gz"], 2, "ID... is missing; see so2docs show --help"),
         (["questions.jsonl.gz", "four"], 2, "'four' is not a valid integer"),
         (["questions.jsonl.gz", "4", "--jsno"], 2, "--jsno"),
-        ([str(SAMPLES), "4"], 1, "cannot be read"),
+        ([str(SAMPLES), "4"], 1, "is a folder; give a file in it"),
     ],
 )
 def test_errors(arguments: list[str], code: int, message: str) -> None:

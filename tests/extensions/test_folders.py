@@ -394,7 +394,11 @@ def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
         (["diff", "OLD", "NEW"], 2, "outputs of several sites go to a folder; give its name"),
         (["diff", "OLD", "NEW", "-"], 2, "go to a folder"),
         (["diff", "OLD", "NEW", "NEW"], 2, "NEW: is also an input"),
-        (["diff", "OLD", "NEW", "NEW/beer.jsonl.gz"], 2, "is a file, not a folder; choose another folder"),
+        (
+            ["diff", "OLD", "NEW", "NEW/beer.jsonl.gz"],
+            2,
+            "is a file, not a folder; choose another folder",
+        ),
         (["diff", "OLD", "NEW", "x", "--only", "all"], 2, "--only is 'all'"),
         (["diff", "OLD", "NEW", "x", "--format", "jsonl"], 2, "cannot represent deletions"),
         (["diff", "OLD", "NEW", "x", "--nest", "votes"], 2, "--nest applies only"),

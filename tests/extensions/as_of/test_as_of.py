@@ -148,7 +148,7 @@ def test_changes_between_two_dates(site: tuple[Site, Path], tmp_path: Path) -> N
     assert counts.questions.added == sum(post["PostTypeId"] == 1 for post in new)
     titles = [(before[i].get("Title"), after[i].get("Title")) for i in before.keys() & after.keys()]
     assert counts.fields["Title"] == sum(old != new for old, new in titles)
-    with pytest.raises(so2docs.OutputError, match=r"other options \(with another as_of\)"):
+    with pytest.raises(so2docs.OutputError, match=r"other options \(with other as_of\)"):
         so2docs.convert(dump, outputs[0], as_of="2020-01-11")
 
 

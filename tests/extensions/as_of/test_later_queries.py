@@ -309,7 +309,9 @@ def test_both_dates_are_recorded(site: tuple[Site, Path], tmp_path: Path) -> Non
     readme = (tmp_path / "set" / "README.md").read_text("utf-8")
     assert all(date in readme for date in (CORPUS, QUERIES))
     assert not make_set(dump, tmp_path / "set").is_new
-    with pytest.raises(so2docs.OutputError, match=r"made with other options \(settings\)"):
+    with pytest.raises(
+        so2docs.OutputError, match=r"made with other options \(with other settings\)"
+    ):
         make_set(dump, tmp_path / "set", settings={**SETTINGS, "queries_until": "2020-01-23"})
     make_set(dump, tmp_path / "carded", card=True)
     card = (tmp_path / "carded" / "README.md").read_text("utf-8")

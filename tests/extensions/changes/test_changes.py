@@ -439,7 +439,7 @@ def test_nothing_is_overwritten(pair: tuple[Path, Path], tmp_path: Path) -> None
         so2docs.diff(old, new).write(written).as_dict() == so2docs.diff(old, new).count().as_dict()
     )
     assert version(written) == whole
-    with pytest.raises(ExistingOutputError, match=r"\(with another only\)") as refused:
+    with pytest.raises(ExistingOutputError, match=r"\(with other only\)") as refused:
         so2docs.diff(old, new, only="added").write(written)
     assert refused.value.state == "other options"
     assert version(written) == whole

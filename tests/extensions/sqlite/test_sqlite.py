@@ -400,7 +400,7 @@ def test_the_command(tmp_path: Path) -> None:
     again = run("sqlite", SITE, cwd=tmp_path, code=0)
     assert "questions.db: is up to date" in again.stderr
     other = run("sqlite", SITE, "--search=titles", cwd=tmp_path, code=1)
-    assert re.search(r"questions\.db: exists, .* \(--search\)", other.stderr)
+    assert re.search(r"questions\.db: exists, .* \(with other --search\)", other.stderr)
     forced = run("sqlite", SITE, "questions.db", "--force", "--quiet", cwd=tmp_path)
     assert (forced.returncode, forced.stderr) == (0, "")
 
