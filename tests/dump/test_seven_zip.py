@@ -11,8 +11,16 @@ from pathlib import Path
 
 import py7zr
 import pytest
-from support.packed import mutate_header, read_seven_zip, seven_zip_with_header
+from support.lzma2_samples import far_matches
+from support.packed import (
+    mutate_header,
+    read_seven_zip,
+    seven_zip_of_lzma2,
+    seven_zip_with_header,
+)
+from support.table_sites import SITE, converted
 
+from so2docs.dump import lzma2
 from so2docs.dump.seven_zip import SevenZip
 from so2docs.errors import DumpError, TruncatedDumpError
 
@@ -261,3 +269,31 @@ def test_a_header_in_headers() -> None:
     assert read_seven_zip(encode(header, 3)) == {"x": b""}
     with pytest.raises(DumpError, match="no list of members"):
         read_seven_zip(encode(header, 4))
+
+
+@pytest.mark.parametrize(("block_bytes", "jobs"), [(1_000, 1), (7_000, 2)])
+def test_a_site_in_blocks(
+    block_bytes: int, jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lzma2, "_LEAST_UNPACKED", 1)
+    files = {path.name: path.read_bytes() for path in sorted(SITE.glob("*.xml"))}
+    files |= {"Badges.xml": b"<badges></badges>", "PostHistory.xml": far_matches(50_000)}
+    files = dict(sorted(files.items()))
+    archive = seven_zip_of_lzma2(tmp_path / "tea.7z", monkeypatch, files, block_bytes)
+    assert converted(archive, tmp_path / "questions.jsonl", ["all"], jobs=jobs) == [
+        (SITE / f"questions{name}.jsonl").read_bytes() for name in ("", ".strays")
+    ]
+
+
+def test_an_unannounced_member_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lzma2, "_LEAST_UNPACKED", 1)
+    files = {f"{name}.xml": far_matches(20_000) for name in "abcd"}
+    archive = seven_zip_of_lzma2(tmp_path / "x.7z", monkeypatch, files, 3_000)
+    with open(archive, "rb", buffering=0) as file:
+        opened = SevenZip("x.7z", file)
+        for number in (0, 3):
+            opened.expect(opened.entries[number])
+        for number in (0, 2, 3, 1):
+            data = b"".join(map(bytes, opened.read(opened.entries[number], 2, None)))
+            assert data == files[opened.entries[number].name]
+        opened.close()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from support.bzip2_samples import samples
 
+DICTIONARY = 1 << 16
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": DICTIONARY}]
 LITERAL_SETTINGS = [(lc, lp) for lc in range(5) for lp in range(5 - lc)]
 """Bits of the previous byte and of the position that select the probabilities of a literal."""
 
@@ -29,6 +31,12 @@ def pack(data: bytes, **settings: int) -> bytes:
     """Compress data as one stream of LZMA2."""
     filters = [{"id": lzma.FILTER_LZMA2, **settings}]
     return lzma.compress(data, lzma.FORMAT_RAW, filters=filters)
+
+
+def pack_lzma2(parts: list[bytes]) -> bytes:
+    """Make a stream like those of 7-Zip with several threads: each part resets the dictionary."""
+    streams = [lzma.compress(part, lzma.FORMAT_RAW, filters=FILTERS) for part in parts]
+    return b"".join(stream[:-1] for stream in streams) + b"\0"
 
 
 def main(folder: Path) -> None:

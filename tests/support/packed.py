@@ -21,12 +21,11 @@ from py7zr import compressor
 
 from so2docs.dump.layers import Stream
 from so2docs.dump.seven_zip import SevenZip
+from support.lzma2_samples import FILTERS, pack_lzma2
 
-DICTIONARY = 1 << 16
 LZMA2 = [{"id": lzma.FILTER_LZMA2, "preset": 1}]
 """Filters of archives as published; by default, py7zr adds the filter for programs."""
 BZIP2 = [{"id": py7zr.FILTER_BZIP2}]
-FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": DICTIONARY}]
 
 
 Files = Mapping[str, bytes] | Iterable[Path]
@@ -79,12 +78,6 @@ class Counting(io.FileIO):
         """Assert that samples, the list of members, and each block were read once."""
         assert archive.stat().st_size > 900_000
         assert cls.counts[str(archive)] < archive.stat().st_size + 100_000
-
-
-def pack_lzma2(parts: list[bytes]) -> bytes:
-    """Make a stream like those of 7-Zip with several threads: each part resets the dictionary."""
-    streams = [lzma.compress(part, lzma.FORMAT_RAW, filters=FILTERS) for part in parts]
-    return b"".join(stream[:-1] for stream in streams) + b"\0"
 
 
 def seven_zip_of_lzma2(
