@@ -132,7 +132,7 @@ def test_from_a_store_into_a_store_on_a_cluster(
         assert "_run" not in [path.name for path in folder.iterdir()]
         assert_same_as_plain(SAMPLES / f"{name}.xml", folder, tmp_path / f"plain-{name}")
     result = run_process(*command, "--min-score", "1", timeout=300, code=1)
-    assert re.search(r"s3://lake/out/posts: exists, .* \(--min-score\)", result.stderr)
+    assert re.search(r"s3://lake/out/posts: exists, .* \(without --min-score\)", result.stderr)
 
 
 def test_spark_connect(connect: str, tmp_path: Path) -> None:
