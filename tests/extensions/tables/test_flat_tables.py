@@ -33,7 +33,7 @@ from so2docs.dump import storage
 from so2docs.dump.dump import Dump
 from so2docs.errors import STARTS_OVER
 from so2docs.extensions.tables import tables as flat_tables
-from so2docs.options.choices import Core, TableFormat
+from so2docs.options.choices import BodyAs, Core, TableFormat
 from so2docs.options.option import entries
 from so2docs.options.products import TableOptions
 from so2docs.options.table import Options
@@ -498,13 +498,16 @@ def test_an_archive_is_decompressed_once(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_memory_of_a_long_table(form: TableFormat, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("form", "body"), [("parquet", "html"), ("csv", "html"), ("parquet", "markdown")]
+)
+def test_memory_of_a_long_table(form: TableFormat, body: BodyAs, tmp_path: Path) -> None:
     """Measure the memory of all processes with two jobs and chunks of a fixed size."""
     make_dump(tmp_path / "Posts.xml", 100_000_000)
     script = f"""
 import so2docs
-report = so2docs.tables({str(tmp_path)!r}, {str(tmp_path / "out")!r}, format={form!r}, jobs=2)
+form = {{"format": {form!r}, "body": {body!r}}}
+report = so2docs.tables({str(tmp_path)!r}, {str(tmp_path / "out")!r}, **form, jobs=2)
 print(report["posts"].rows, report.peak_memory_bytes)
 """
     result = run_python("-c", script, encoding=None)
