@@ -129,6 +129,12 @@ class Report(Printed, RowCounts):
                     f"{name}: {part} no post; is the table from the same site and release as the "
                     "posts?"
                 )
+        if self.later_until is not None and self.last_day[:7] < self.later_until[:7]:
+            last_day = self.last_day or "no known day"
+            yield (
+                f"the latest post until {self.later_until} is of {last_day}; if the dump ends "
+                "there, later links are missing"
+            )
 
     def has_strays(self) -> bool:
         """Whether any row of any table is a stray."""

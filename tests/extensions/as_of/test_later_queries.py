@@ -233,14 +233,20 @@ def test_filters_apply_to_both_states(
 
 def test_the_same_bytes_in_any_way(site: tuple[Site, Path], tmp_path: Path) -> None:
     _, dump = site
-    ways: list[Row] = [
-        {"core": "python"},
-        {"core": "compiled", "chunk_bytes": 5_000},
-        {"core": "compiled", "chunk_bytes": 20_000, "jobs": 2},
+    archive = tmp_path / "dump.7z"  # The posts are the last table that is read.
+    with py7zr.SevenZipFile(archive, "w") as file:
+        for path in sorted(dump.iterdir(), key=lambda path: path.name == "Posts.xml"):
+            file.write(path, path.name)
+    ways: list[tuple[Path, Row]] = [
+        (dump, {"core": "python"}),
+        (dump, {"core": "compiled", "chunk_bytes": 5_000}),
+        (dump, {"core": "compiled", "chunk_bytes": 20_000, "jobs": 2}),
+        (archive, {"core": "python"}),
+        (archive, {"core": "compiled"}),
     ]
     outputs = []
-    for number, way in enumerate(ways):
-        report = make_set(dump, tmp_path / str(number), min_score=0, **way)
+    for number, (source, way) in enumerate(ways):
+        report = make_set(source, tmp_path / str(number), min_score=0, **way)
         rows = {name: (table.nested, table.filtered) for name, table in report.tables.items()}
         outputs.append((read_bytes(tmp_path / str(number)), report.filtered, rows))
     assert outputs[1:] == outputs[:-1]
@@ -318,6 +324,15 @@ def test_both_dates_are_recorded(site: tuple[Site, Path], tmp_path: Path) -> Non
     assert f"as it was on {CORPUS}" in card
     assert f"asked later, until {QUERIES}" in card
     assert f"--set queries_until={QUERIES}" in card
+
+
+def test_a_date_after_the_end_of_the_dump(
+    site: tuple[Site, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for until, is_told in (("2020-01-31", False), ("2020-02-01", True)):
+        caplog.clear()
+        make_set(site[1], tmp_path / until, settings={"queries_until": until})
+        assert (f"the latest post until {until} is of 2020-01-28" in caplog.text) == is_told
 
 
 def test_a_kept_spill_is_not_used_for_another_date(site: tuple[Site, Path], tmp_path: Path) -> None:
