@@ -245,7 +245,7 @@ class Recipe:
     def without(self, names: tuple[str, ...]) -> Recipe:
         """Return the recipe with these columns left out of its records and its schema."""
         schema = self.schema
-        if schema is not None:
+        if schema is not None and "properties" in schema:
             schema = {
                 **schema,
                 "properties": {k: v for k, v in schema["properties"].items() if k not in names},

@@ -150,16 +150,15 @@ def _join(part: str, links: Sorter) -> Iterator[tuple[bytes, int, bytes]]:
             yield question, second, data
 
 
-def write_pairs(part: str, outputs: dict[str, Output], most_bytes: int = _MOST_BYTES) -> int:
+def write_pairs(part: str, outputs: dict[str, Output]) -> int:
     """Write the subsets and the attribution of the pairs; return their number.
 
     Args:
         part: Path of the temporary file of records.
         outputs: The files to write, by name.
-        most_bytes: Number of bytes that a sort keeps in memory.
     """
     count, folder = 0, os.path.dirname(part)
-    with Sorter(folder, most_bytes) as by_original, Sorter(folder, most_bytes) as by_duplicate:
+    with Sorter(folder) as by_original, Sorter(folder) as by_duplicate:
         with open(part, "rb") as lines:
             for line in lines:
                 if not line.startswith(_START):

@@ -323,6 +323,14 @@ def test_duplicates(site: Site, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("records*"))
 
 
+@pytest.mark.parametrize("name", [name for name in OWN.own if OWN[name].files])
+def test_sets_have_no_column_to_leave_out(name: str, tmp_path: Path) -> None:
+    options: Row = {"recipe": name, "drop_fields": "metadata", "site": "a.com"}
+    with pytest.raises(so2docs.OptionError, match=r"needs a recipe whose records have this column"):
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "set", **options)
+    assert not list(tmp_path.iterdir())
+
+
 def test_duplicates_are_resumed(beer: Path, tmp_path: Path) -> None:
     so2docs.convert(beer, tmp_path / "expected", recipe="duplicates")
     with stopped(os, "replace", lambda source, target: "body-body-pair" in str(target)):
@@ -432,6 +440,10 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
         ({"recipe": "qa"}, "cannot be derived from 'samples'"),
         ({"recipe": "qa", "site": "samples"}, "site is 'samples'"),
         ({"settings": "best=true"}, "settings needs recipe=NAME"),
+        (
+            {"recipe": "pairs", "settings": {"form": "paired", "conversational": True}},
+            "settings='conversational=true' contradicts settings='form=paired'",
+        ),
         (
             {"recipe": "hub", "settings": {"system": "x"}},
             "settings='system=x': recipe hub has no such setting; it has: best",
