@@ -33,13 +33,14 @@ def check_messages(result: Result, *, lines: int = 1) -> None:
         raise BrokenPromiseError(f"words: exit 0 and {result.messages}")
     if len(messages) > lines or not all(line.startswith("so2docs: ") for line in messages):
         raise BrokenPromiseError(f"words: {result.messages}")
-    if result.code not in (0, 1, 3, 130, 143, -9):  # 3: some of several sites failed.
+    # 3: some of several sites failed; 141: the reader of the output exited.
+    if result.code not in (0, 1, 3, 130, 141, 143, -9):
         raise BrokenPromiseError(f"code: exit {result.code}: {result.messages}")
 
 
 def check_left(result: Result) -> None:
     """Check that a command ended without a message after the reader of its output exited."""
-    if result.messages or result.code not in (0, 1):
+    if result.messages or result.code not in (0, 141):
         raise BrokenPromiseError(f"reader left: exit {result.code}: {result.messages}")
 
 
