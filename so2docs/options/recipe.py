@@ -197,9 +197,9 @@ class Recipe:
             is not called.
         files: Names of the files for the records, if there are several; the function then returns
             each record as `{file: record}`.
-        finish: For several files, the function that makes these files, given the paths of the
-            output, the state of the file of records, and the report, which it completes. Returns
-            the states of the files, and that of their record or None.
+        finish: For several files, the function that makes these files, given the recipe, the paths
+            of the output, the state of the file of records, and the report, which it completes.
+            Returns the states of the files, and that of their record or None.
         needs_all_questions: Whether the option `accepted` leaves no questions out, because the
             function needs them all.
         reads_html: Whether the recipe reads the HTML of the bodies and supports no other form.

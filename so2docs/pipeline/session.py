@@ -411,10 +411,11 @@ class Session:
 
     def publish(self, finalized: Checkpoint) -> None:
         """Make the files of the recipe, if any; then rename all files to their final names."""
-        finish = self.options.recipe and self.options.recipe.recipe.finish
-        if finish and finalized.report and not finalized.output[0].label:
-            finalized.output, finalized.record = finish(
-                self.names, finalized.output[0], finalized.report
+        recipe = self.options.recipe and self.options.recipe.recipe
+        is_unfinished = finalized.report and not finalized.output[0].label
+        if recipe and recipe.finish and is_unfinished:
+            finalized.output, finalized.record = recipe.finish(
+                recipe, self.names, finalized.output[0], finalized.report
             )
             self.spill.put("sealed", finalized.to_json())
         publish_all(self.names, finalized.output, finalized.strays, finalized.record)

@@ -17,6 +17,10 @@ questions of the date of `as_of`, and the queries are the titles of questions as
 With the option `accepted`, accepted answers are the relevant documents: the corpus contains the
 answers to all questions, and the queries are the titles of questions whose accepted answer is in
 the corpus.
+
+A relevant document may follow its query in the dump, or may be filtered out. Therefore, the records
+are reread once all ids of the corpus are known. The set of these ids takes one bit for each id
+between the lowest and the highest id in each page of 32,768 ids.
 """
 
 from __future__ import annotations
@@ -25,17 +29,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+import orjson
+
 from so2docs.errors import OptionError, flag
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.record_sets import Finished, finish_set, readme_text
-from so2docs.extensions.recipes.retrieval_set import (
-    CORPUS,
-    FILES,
-    QRELS,
-    QRELS_AS_JSON,
-    QUERIES,
-    write_files,
-)
+from so2docs.extensions.recipes.record_sets import README, finish_set
 from so2docs.options.recipe import (
     INTEGER,
     QUERIES_UNTIL,
@@ -48,10 +46,12 @@ from so2docs.options.recipe import (
     Setting,
     record,
 )
-from so2docs.output.part_files import FileState
-from so2docs.output.paths import OutputPaths
-from so2docs.report import Report
+from so2docs.output.file import Output
+from so2docs.parse.repeats import SeenIds
 from so2docs.schema import ASKED_LATER
+
+CORPUS, QUERIES, QRELS = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
+QRELS_AS_JSON = "qrels/test.jsonl"
 
 _CONFIGURATIONS = {
     "default": ("test", QRELS_AS_JSON),
@@ -130,20 +130,59 @@ def _query(question: Document, relevant: dict[int, int]) -> Iterator[Record]:
         yield {QRELS: {"query-id": query, "corpus-id": str(document_id), "score": score}}
 
 
-def _finish(names: OutputPaths, records: FileState, report: Report) -> Finished:
-    text = _README_TEXT + _describe_dates(report.as_of, report.later_until)
-    text = readme_text("beir", BEIR.description, text)
-    return finish_set(names, records, report, FILES, partial(write_files, readme_text=text))
+_HEADER = b"query-id\tcorpus-id\tscore\n"
+_CORPUS = b'{"%b":' % CORPUS.encode()
+_ID = b'{"_id":"'
 
 
+def write_files(part: str, outputs: dict[str, Output]) -> int:
+    """Write the files of a retrieval set from its records; return the number of their records.
+
+    Args:
+        part: Path of the temporary file of records.
+        outputs: The files to write, by name.
+    """
+    count, ids = 0, SeenIds()
+    with open(part, "rb") as lines:
+        for line in lines:
+            if line.startswith(_CORPUS):
+                entry = line[len(_CORPUS) : -2]
+                ids.add_one(int(entry[len(_ID) : entry.index(b'"', len(_ID))]))
+                outputs[CORPUS].write(entry + b"\n")
+                count += 1
+    outputs[QRELS].write(_HEADER)
+    query: Record | None = None
+    with open(part, "rb") as lines:
+        for line in lines:
+            if line.startswith(_CORPUS):
+                continue
+            ((file, row),) = orjson.loads(line).items()
+            if file == QUERIES:
+                query = row
+            elif int(row["corpus-id"]) in ids:
+                if query is not None:
+                    outputs[QUERIES].write(orjson.dumps(query) + b"\n")
+                    count, query = count + 1, None
+                outputs[QRELS].write("\t".join(map(str, row.values())).encode() + b"\n")
+                outputs[QRELS_AS_JSON].write(orjson.dumps(row) + b"\n")
+                count += 1
+    return count
+
+
+_README_TEXT = """\
+# A retrieval set
+
+Made from a Stack Exchange data dump by so2docs, for BEIR (`GenericDataLoader`) and MTEB, which
+loads the configurations `corpus`, `queries` and `default`, the relevant documents of each query.
+"""
 _QUERIES_FROM_ANSWERS = Recipe(
     "beir",
     accepted,
     SCHEMA,
     fields=("Id", "Title", "AcceptedAnswerId", "Answers.Id", "Answers.Body"),
     body="text",
-    files=FILES,
-    finish=_finish,
+    files=(CORPUS, QUERIES, QRELS, QRELS_AS_JSON, README),
+    finish=partial(finish_set, write=write_files, text=_README_TEXT),
     needs_all_questions=True,
     adjustments=Adjustments(check=_refuse_links),
     description=Description(
@@ -186,33 +225,3 @@ BEIR = replace(
         check=None,
     ),
 )
-
-
-def _describe_dates(as_of: str | None, queries_until: str | None) -> str:
-    """Describe the dates of a set; empty for the set of a whole dump."""
-    if as_of is None:
-        return ""
-    text = _DATE if queries_until is None else _DATES
-    return "\n" + text.format(as_of=as_of, until=queries_until)
-
-
-_README_TEXT = """\
-# A retrieval set
-
-Made from a Stack Exchange data dump by so2docs, for BEIR (`GenericDataLoader`) and MTEB, which
-loads the configurations `corpus`, `queries` and `default`, the relevant documents of each query.
-
-The content was written by the users of the site. Its licence is CC BY-SA 2.5, 3.0 or 4.0,
-depending on its date.
-"""
-
-_DATE = """\
-The texts and links are those of {as_of}, restored from a later dump, so posts deleted since are
-missing.
-"""
-_DATES = """\
-The corpus consists of the questions asked until {as_of}, as they were on that date. The queries are
-the titles of questions asked later, until {until}, as they were on {until}. The relevant
-documents are those that links made until {until} lead to. All are restored from a later dump, so
-posts deleted since are missing.
-"""

@@ -19,13 +19,14 @@ import heapq
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from tempfile import TemporaryFile
 from typing import IO
 
 import orjson
 
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.record_sets import README, Finished, finish_set, readme_text
+from so2docs.extensions.recipes.record_sets import README, finish_set
 from so2docs.options.recipe import (
     INTEGER,
     TEXT,
@@ -37,9 +38,7 @@ from so2docs.options.recipe import (
     record,
 )
 from so2docs.output.file import Output
-from so2docs.output.part_files import FileState, explain_errors
-from so2docs.output.paths import OutputPaths
-from so2docs.report import Report
+from so2docs.output.part_files import explain_errors
 
 _DUPLICATE = 3
 """`LinkTypeId` of links to originals: table LinkTypes of the Stack Exchange Data Explorer."""
@@ -49,7 +48,6 @@ _TEXTS = {"post": ("title", "body"), "title": ("title",), "body": ("body",)}
 
 _FILES = {name: f"{name}-{name}-pair/train.jsonl" for name in _TEXTS}
 _ATTRIBUTION = "attribution/train.jsonl"
-FILES = (*_FILES.values(), _ATTRIBUTION, README)
 _QUESTION, _LINKS = "question", "duplicate_of"
 
 
@@ -177,15 +175,16 @@ def write_pairs(part: str, outputs: dict[str, Output]) -> int:
             sides = dict(zip(_SIDES, (side["metadata"] for side in pair), strict=True))
             outputs[_ATTRIBUTION].write(orjson.dumps(sides) + b"\n")
             count += 1
-    text = readme_text("duplicates", DUPLICATES.description, _README_TEXT)
-    outputs[README].write(text.encode())
     return count
 
 
-def _finish(names: OutputPaths, records: FileState, report: Report) -> Finished:
-    return finish_set(names, records, report, FILES, write_pairs)
+_README_TEXT = """\
+# Duplicate questions
 
-
+Made from a Stack Exchange data dump by so2docs. The subsets `title-title-pair`, `body-body-pair`
+and `post-post-pair` have the texts of the same pairs, a duplicate and its original. `attribution`
+has the licence and the authors of both questions of each pair, in the same order.
+"""
 _METADATA = record(**posts.METADATA)
 _SCHEMAS = {
     **{file: record(**dict.fromkeys(_columns(name), TEXT)) for name, file in _FILES.items()},
@@ -205,8 +204,8 @@ DUPLICATES = Recipe(
     fields=("Id", "Title", "Body", "Score", "Tags", "Links.LinkTypeId", "Links.RelatedPostId"),
     body="text",
     attributed="posts",
-    files=FILES,
-    finish=_finish,
+    files=(*_FILES.values(), _ATTRIBUTION, README),
+    finish=partial(finish_set, write=write_pairs, text=_README_TEXT),
     without_banner=True,
     questions_only=True,
     description=Description(
@@ -223,14 +222,3 @@ DUPLICATES = Recipe(
         schemas=_SCHEMAS,
     ),
 )
-
-_README_TEXT = """\
-# Duplicate questions
-
-Made from a Stack Exchange data dump by so2docs. The subsets `title-title-pair`, `body-body-pair`
-and `post-post-pair` have the texts of the same pairs, a duplicate and its original. `attribution`
-has the licence and the authors of both questions of each pair, in the same order.
-
-The content was written by the users of the site. Its licence is CC BY-SA 2.5, 3.0 or 4.0,
-depending on its date.
-"""

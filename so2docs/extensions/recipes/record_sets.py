@@ -7,12 +7,12 @@ this file at the end, when all of its records are known.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 from so2docs.escape import to_yaml
-from so2docs.options.recipe import Description
+from so2docs.options.recipe import Recipe
 from so2docs.output.file import Output
 from so2docs.output.index import Index
 from so2docs.output.part_files import FileState, LostFileError, part_path
@@ -28,23 +28,24 @@ Finished = tuple[list[FileState], FileState | None]
 
 
 def finish_set(
+    recipe: Recipe,
     names: OutputPaths,
     records: FileState,
     report: Report,
-    files: Sequence[str],
+    *,
     write: Callable[[str, dict[str, Output]], int],
+    text: str,
 ) -> Finished:
-    """Make the files of a set from its records, without renaming them.
-
-    This also sets the counts of records, files and bytes in the report.
+    """Make the files of a set from its records, without renaming them: see `Recipe.finish`.
 
     Args:
+        recipe: The recipe.
         names: Paths of the output.
         records: State of the temporary file of records.
-        report: Report of the conversion.
-        files: Names of the files of the set.
-        write: Writes the files, given the path of the temporary file and the outputs by name;
-            returns the number of records.
+        report: Report of the conversion, which gets the counts of records, files and bytes.
+        write: Writes all files but the README, given the path of the temporary file and the outputs
+            by name; returns the number of records.
+        text: First part of the text of the README.
     """
     for path, file in records.all_files(names.output):
         if file.find(path) != part_path(path):
@@ -55,9 +56,10 @@ def finish_set(
     with ExitStack() as stack:
         outputs = {
             name: stack.enter_context(Output(names.file(name), "none", label=name))
-            for name in files
+            for name in recipe.files
         }
         report.records = write(part_path(names.output), outputs)
+        outputs[README].write(_readme_text(recipe, text, report).encode())
         if (provenance := load(record)) is not None:
             provenance = provenance.with_counts(report)
             record = provenance.to_json()
@@ -72,12 +74,32 @@ def finish_set(
     return complete, write_record(names.output, provenance, named)
 
 
-def readme_text(recipe: str, description: Description, text: str) -> str:
+def _readme_text(recipe: Recipe, text: str, report: Report) -> str:
     """Return the text of the `README.md` of a set, whose front matter names the configurations."""
     front_matter = {
         "license": ["cc-by-sa-4.0", "cc-by-sa-3.0", "cc-by-sa-2.5"],
-        "configs": description.hub_configurations,
-        "task_categories": list(description.tasks),
+        "configs": recipe.description.hub_configurations,
+        "task_categories": list(recipe.description.tasks),
     }
-    lines = to_yaml(front_matter)
-    return "\n".join(["---", f"# Written by so2docs --recipe {recipe}.", *lines, "---", text])
+    lines = ["---", f"# Written by so2docs --recipe {recipe.name}.", *to_yaml(front_matter), "---"]
+    dates = ""
+    if report.as_of is not None:
+        dates = _DATE if report.later_until is None else _DATES
+        dates = dates.format(as_of=report.as_of, until=report.later_until)
+    return "\n".join([*lines, text + _LICENSE + dates])
+
+
+_LICENSE = """
+The content was written by the users of the site. Its licence is CC BY-SA 2.5, 3.0 or 4.0,
+depending on its date.
+"""
+_DATE = """
+The texts and links are those of {as_of}, restored from a later dump, so posts deleted since are
+missing.
+"""
+_DATES = """
+The corpus consists of the questions asked until {as_of}, as they were on that date. The queries are
+the titles of questions asked later, until {until}, as they were on {until}. The relevant
+documents are those that links made until {until} lead to. All are restored from a later dump, so
+posts deleted since are missing.
+"""
