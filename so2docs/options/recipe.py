@@ -124,8 +124,8 @@ class Adjustments:
             the best answer, unless the recipe needs all answers. With `QUERIES_UNTIL`, documents
             also come from later questions: see `Recipe.later_until`.
         options: Names of options of the conversion that are passed to the function as `True`.
-        variants: Recipes that replace this recipe, by the name of the setting or option that must
-            be true, or by `NAME=VALUE` of a setting. Variants may themselves have variants.
+        variants: Attributes of the recipe to replace, by name, if a setting or option is given: by
+            its name if it must be true, or by `NAME=VALUE` of a setting.
         needs_all_answers: Whether the function needs all answers, because it compares them. If
             so, the setting `best` is passed to the function instead of filtering the documents.
         check: Function that takes the given settings before the conversion, and raises
@@ -134,7 +134,7 @@ class Adjustments:
 
     settings: tuple[Setting, ...] = ()
     options: tuple[str, ...] = ()
-    variants: Mapping[str, Recipe] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     needs_all_answers: bool = False
     check: Callable[..., None] | None = None
 

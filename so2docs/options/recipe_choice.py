@@ -154,7 +154,7 @@ def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
     given = {name if value is True else f"{name}={value}": name for name, value in values.items()}
     while key := next((key for key in recipe.adjustments.variants if key in given), None):
         del values[given.pop(key)]
-        recipe = recipe.adjustments.variants[key]
+        recipe = replace(recipe, **recipe.adjustments.variants[key])
     if not values:  # Most choices; this is asked 29 times in a conversion.
         return recipe
     if not recipe.adjustments.needs_all_answers:

@@ -385,6 +385,16 @@ def _pairs_schema(texts: Schema, *columns: str) -> Schema:
     )
 
 
+def _check_form(*, conversational: bool = False, form: str = "trl", **others: Any) -> None:
+    if conversational and form == "paired":
+        raise OptionError(
+            f"{flag('settings', 'conversational=true')} contradicts "
+            f"{flag('settings', 'form=paired')}, whose columns are texts; give one of them"
+        )
+
+
+_TWO_ANSWERS = "two answers to a question, the better one first, for preference training (DPO)"
+_ABOUT_ANSWER = "id, URL, score, licence and authors of the {} answer"
 MIN_MARGIN = Setting(
     "min_margin", "Minimum difference between the scores of two answers.", int, 1, least=1
 )
@@ -396,12 +406,13 @@ MAX_DAYS = Setting(
     least=0,
 )
 _PAIR = ("prompt", "chosen", "rejected")
-_PAIRS = replace(
+PAIRS = replace(
     QA,
     name="pairs",
+    function=pairs,
+    schema=_pairs_schema(TEXT, *_PAIR),
     min_answers=2,
-    adjustments=replace(
-        QA.adjustments,
+    adjustments=Adjustments(
         settings=(
             Setting("conversational", "Write messages instead of texts.", bool, False),
             Setting(
@@ -415,12 +426,46 @@ _PAIRS = replace(
             MAX_DAYS,
             replace(BEST, help="Use only pairs whose better answer is the best of all."),
         ),
-        options=(),
+        variants={
+            "conversational": {
+                "function": partial(pairs, conversational=True),
+                "schema": _pairs_schema(_MESSAGES, *_PAIR),
+            },
+            "form=paired": {
+                "function": paired,
+                "schema": record(
+                    qid=INTEGER,
+                    question=TEXT,
+                    date=TEXT,
+                    metadata=array(TEXT),
+                    response_j=TEXT,
+                    response_k=TEXT,
+                    attribution=record(**posts.METADATA, response_j=_SIDE, response_k=_SIDE),
+                ),
+                "fields": (*QA.fields, "CreationDate", "OwnerUserId"),
+                "description": Description(
+                    summary=_TWO_ANSWERS,
+                    tasks=QA.description.tasks,
+                    meanings={
+                        **posts.MEANINGS,
+                        "question": "body of the question, without its title",
+                        "date": "date of the question",
+                        "metadata": "URLs of the question, the site and the author of the question",
+                        "response_j": "better answer",
+                        "response_k": "worse answer",
+                        "attribution": "source, licence and authors of the question",
+                        "attribution.response_j": _ABOUT_ANSWER.format("better"),
+                        "attribution.response_k": _ABOUT_ANSWER.format("worse"),
+                    },
+                ),
+            },
+        },
         needs_all_answers=True,
+        check=_check_form,
     ),
     description=replace(
         QA.description,
-        summary="two answers to a question, the better one first, for preference training (DPO)",
+        summary=_TWO_ANSWERS,
         meanings={
             **QA.description.meanings,
             "role": "`user` or `assistant`",
@@ -429,63 +474,8 @@ _PAIRS = replace(
             "rejected": "worse answer",
             "score_chosen": "score of the better answer, like `pm_score` of `preferences`",
             "score_rejected": "score of the worse answer, like `pm_score` of `preferences`",
-            "metadata.chosen": "id, URL, score, licence and authors of the better answer",
-            "metadata.rejected": "id, URL, score, licence and authors of the worse answer",
-        },
-    ),
-)
-
-
-def _check_form(*, conversational: bool = False, form: str = "trl", **others: Any) -> None:
-    if conversational and form == "paired":
-        raise OptionError(
-            f"{flag('settings', 'conversational=true')} contradicts "
-            f"{flag('settings', 'form=paired')}, whose columns are texts; give one of them"
-        )
-
-
-_PAIRED = replace(
-    _PAIRS,
-    function=paired,
-    schema=record(
-        qid=INTEGER,
-        question=TEXT,
-        date=TEXT,
-        metadata=array(TEXT),
-        response_j=TEXT,
-        response_k=TEXT,
-        attribution=record(**posts.METADATA, response_j=_SIDE, response_k=_SIDE),
-    ),
-    fields=(*QA.fields, "CreationDate", "OwnerUserId"),
-    description=replace(
-        _PAIRS.description,
-        meanings={
-            **posts.MEANINGS,
-            "question": "body of the question, without its title",
-            "date": "date of the question",
-            "metadata": "URLs of the question, the site and the author of the question",
-            "response_j": "better answer",
-            "response_k": "worse answer",
-            "attribution": "source, licence and authors of the question",
-            "attribution.response_j": "id, URL, score, licence and authors of the better answer",
-            "attribution.response_k": "id, URL, score, licence and authors of the worse answer",
-        },
-    ),
-)
-PAIRS = replace(
-    _PAIRS,
-    function=pairs,
-    schema=_pairs_schema(TEXT, *_PAIR),
-    adjustments=replace(
-        _PAIRS.adjustments,
-        variants={
-            "conversational": replace(
-                _PAIRS,
-                function=partial(pairs, conversational=True),
-                schema=_pairs_schema(_MESSAGES, *_PAIR),
-                adjustments=replace(_PAIRS.adjustments, check=_check_form),
-            ),
-            "form=paired": _PAIRED,
+            "metadata.chosen": _ABOUT_ANSWER.format("better"),
+            "metadata.rejected": _ABOUT_ANSWER.format("worse"),
         },
     ),
 )
@@ -498,25 +488,25 @@ def triplets(question: Document, **selection: Any) -> Iterator[Record]:
 
 
 TRIPLETS = replace(
-    _PAIRS,
+    PAIRS,
     name="triplets",
     function=triplets,
     schema=_pairs_schema(TEXT, "anchor", "positive", "negative"),
-    adjustments=replace(
-        _PAIRS.adjustments,
+    adjustments=Adjustments(
         settings=(
             MIN_MARGIN,
             MAX_DAYS,
             Setting("max_negative", "Highest score of a negative.", int, 0),
             replace(BEST, help="Use only pairs whose positive is the best of all answers."),
         ),
+        needs_all_answers=True,
     ),
     description=replace(
-        _PAIRS.description,
+        PAIRS.description,
         summary="a question, a better and a worse answer, for embeddings",
         tasks=("sentence-similarity", "text-ranking"),
         meanings={
-            **_PAIRS.description.meanings,
+            **PAIRS.description.meanings,
             "anchor": "question: title and body",
             "positive": "better answer",
             "negative": "worse answer",

@@ -26,7 +26,6 @@ between the lowest and the highest id in each page of 32,768 ids.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 import orjson
@@ -52,13 +51,6 @@ from so2docs.schema import ASKED_LATER
 
 CORPUS, QUERIES, QRELS = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
 QRELS_AS_JSON = "qrels/test.jsonl"
-
-_CONFIGURATIONS = {
-    "default": ("test", QRELS_AS_JSON),
-    "corpus": ("corpus", CORPUS),
-    "queries": ("queries", QUERIES),
-}
-"""Split and file of each configuration that MTEB loads."""
 
 _LINKED, _DUPLICATE = 1, 3
 """`LinkTypeId` of links: table LinkTypes of the Stack Exchange Data Explorer."""
@@ -175,41 +167,18 @@ _README_TEXT = """\
 Made from a Stack Exchange data dump by so2docs, for BEIR (`GenericDataLoader`) and MTEB, which
 loads the configurations `corpus`, `queries` and `default`, the relevant documents of each query.
 """
-_QUERIES_FROM_ANSWERS = Recipe(
+BEIR = Recipe(
     "beir",
-    accepted,
+    beir,
     SCHEMA,
-    fields=("Id", "Title", "AcceptedAnswerId", "Answers.Id", "Answers.Body"),
+    tables=("links",),
+    fields=("Id", "Title", "Body", "Links.LinkTypeId", "Links.RelatedPostId"),
     body="text",
     files=(CORPUS, QUERIES, QRELS, QRELS_AS_JSON, README),
     finish=partial(finish_set, write=write_files, text=_README_TEXT),
-    needs_all_questions=True,
-    adjustments=Adjustments(check=_refuse_links),
-    description=Description(
-        summary="an entry of the corpus, a query or a judgement of a benchmark for retrieval",
-        tasks=("text-retrieval",),
-        meanings={
-            "_id": "id of the post on its site",
-            "title": "title of the question; empty for an answer",
-            "text": "text of the document or the query",
-            "query-id": "id of the query",
-            "corpus-id": "id of the relevant document",
-            "score": "1 for a relevant document; with links=both, 2 for a duplicate",
-        },
-        configurations=_CONFIGURATIONS,
-        schemas=SCHEMAS,
-    ),
-)
-BEIR = replace(
-    _QUERIES_FROM_ANSWERS,
-    function=beir,
-    tables=("links",),
-    fields=("Id", "Title", "Body", "Links.LinkTypeId", "Links.RelatedPostId"),
     without_banner=True,
     questions_only=True,
-    needs_all_questions=False,
-    adjustments=replace(
-        _QUERIES_FROM_ANSWERS.adjustments,
+    adjustments=Adjustments(
         settings=(
             Setting(
                 "links",
@@ -221,7 +190,35 @@ BEIR = replace(
             ),
             QUERIES_UNTIL,
         ),
-        variants={"accepted": _QUERIES_FROM_ANSWERS},
-        check=None,
+        variants={
+            "accepted": {
+                "function": accepted,
+                "tables": (),
+                "fields": ("Id", "Title", "AcceptedAnswerId", "Answers.Id", "Answers.Body"),
+                "without_banner": False,
+                "questions_only": False,
+                "needs_all_questions": True,
+                "adjustments": Adjustments(check=_refuse_links),
+            },
+        },
+    ),
+    description=Description(
+        summary="an entry of the corpus, a query or a judgement of a benchmark for retrieval",
+        tasks=("text-retrieval",),
+        meanings={
+            "_id": "id of the post on its site",
+            "title": "title of the question; empty for an answer",
+            "text": "text of the document or the query",
+            "query-id": "id of the query",
+            "corpus-id": "id of the relevant document",
+            "score": "1 for a relevant document; with links=both, 2 for a duplicate",
+        },
+        configurations={
+            "default": ("test", QRELS_AS_JSON),
+            "corpus": ("corpus", CORPUS),
+            "queries": ("queries", QUERIES),
+        },
+        schemas=SCHEMAS,
     ),
 )
+"""The recipe; MTEB loads its configurations."""

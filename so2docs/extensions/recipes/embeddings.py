@@ -12,7 +12,6 @@ than 20 characters, whose body is longer than 4,096, or whose score is negative.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from so2docs.domain import score
@@ -82,7 +81,7 @@ def _schema(form: str) -> Schema:
     return record(**texts, tags=array(TEXT), metadata=record(**posts.METADATA, **sides))
 
 
-_MOST_FORMS = Recipe(
+TEXTS = Recipe(
     "texts",
     texts,
     _schema(_TITLE_AND_BODY),
@@ -110,6 +109,16 @@ _MOST_FORMS = Recipe(
                 least=0,
             ),
         ),
+        variants={
+            f"form={form}": {
+                "function": partial(texts, form=form),
+                "schema": _schema(form),
+                "questions_only": not columns,
+                "best_only": len(columns) < 2,
+                "min_answers": len(columns),
+            }
+            for form, columns in _ANSWERS.items()
+        },
     ),
     description=Description(
         summary="a question and its best answer, for embeddings",
@@ -125,21 +134,3 @@ _MOST_FORMS = Recipe(
         },
     ),
 )
-TEXTS = replace(
-    _MOST_FORMS,
-    adjustments=replace(
-        _MOST_FORMS.adjustments,
-        variants={
-            f"form={form}": replace(
-                _MOST_FORMS,
-                function=partial(texts, form=form),
-                schema=_schema(form),
-                questions_only=not columns,
-                best_only=len(columns) < 2,
-                min_answers=len(columns),
-            )
-            for form, columns in _ANSWERS.items()
-        },
-    ),
-)
-"""The recipe, with a variant for each form."""
