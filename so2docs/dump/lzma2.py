@@ -142,8 +142,10 @@ class Method:
 
 def allocate(size: int) -> mmap.mmap:
     """Allocate memory that is read in no order, in huge pages where the system has them."""
-    memory = mmap.mmap(-1, size)
-    with suppress(AttributeError, OSError):  # Only Linux has huge pages on request.
+    if not hasattr(mmap, "MADV_HUGEPAGE"):
+        return mmap.mmap(-1, size)
+    memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # Shared pages are small.
+    with suppress(OSError):  # The system may have no huge pages.
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
 
