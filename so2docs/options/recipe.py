@@ -30,12 +30,12 @@ def array(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
-def record(**properties: Schema) -> Schema:
-    """Make the schema of an object with exactly these members."""
+def record(*optional: str, **properties: Schema) -> Schema:
+    """Make the schema of an object with exactly these members, of which some are optional."""
     return {
         "type": "object",
         "properties": properties,
-        "required": list(properties),
+        "required": [name for name in properties if name not in optional],
         "additionalProperties": False,
     }
 

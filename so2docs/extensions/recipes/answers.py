@@ -182,10 +182,9 @@ MESSAGES = replace(
     function=messages,
     schema=record(
         messages=_MESSAGES,
-        metadata={
-            **record(**_QA_METADATA["properties"], comments=array(record(**posts.ORIGIN))),
-            "required": _QA_METADATA["required"],
-        },
+        metadata=record(
+            "comments", **_QA_METADATA["properties"], comments=array(record(**posts.ORIGIN))
+        ),
     ),
     adjustments=replace(
         QA.adjustments,

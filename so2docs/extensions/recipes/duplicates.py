@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Any
 
 import orjson
 
@@ -51,11 +51,8 @@ _ATTRIBUTION = "attribution/train.jsonl"
 _QUESTION, _LINKS = "question", "duplicate_of"
 
 
-def _columns(name: str) -> tuple[str, str]:
-    return f"{name}1", f"{name}2"
-
-
-_SIDES = _columns("question")
+def _columns(name: str, values: Iterable[Any]) -> Record:
+    return {f"{name}{number}": value for number, value in enumerate(values, start=1)}
 
 
 def duplicates(question: Document) -> Iterator[Record]:
@@ -137,15 +134,15 @@ def _questions(part: str) -> Iterator[tuple[int, bytes]]:
                 yield int(line[len(_START) : line.index(b",")]), line[:-1]
 
 
-def _join(part: str, links: Sorter) -> Iterator[tuple[bytes, int, bytes]]:
-    """Yield the record of each question that links name first, with the rest of each link."""
+def _join(part: str, links: Sorter) -> Iterator[tuple[int, int, bytes, bytes]]:
+    """Yield each link with the record of the question that it names first, if there is one."""
     questions = _questions(part)
     question_id, question = next(questions, (_OFFSET, b""))
     for first, second, data in links:
         while question_id < first:
             question_id, question = next(questions, (_OFFSET, b""))
         if question_id == first:
-            yield question, second, data
+            yield first, second, data, question
 
 
 def write_pairs(part: str, outputs: dict[str, Output]) -> int:
@@ -163,16 +160,14 @@ def write_pairs(part: str, outputs: dict[str, Output]) -> int:
                     link = orjson.loads(line)[_LINKS]
                     for original in link["originals"]:
                         by_original.add(original, link["id"])
-        for question, duplicate, _ in _join(part, by_original):
-            original = int(question[len(_START) : question.index(b",")])
+        for original, duplicate, _, question in _join(part, by_original):
             by_duplicate.add(duplicate, original, question)
-        for question, _, original_question in _join(part, by_duplicate):
+        for *_, original_question, question in _join(part, by_duplicate):
             pair = [orjson.loads(text)[_QUESTION] for text in (question, original_question)]
             for name, parts in _TEXTS.items():
                 texts = ("\n\n".join(filter(None, map(side.get, parts))) for side in pair)
-                columns = dict(zip(_columns(name), texts, strict=True))
-                outputs[_FILES[name]].write(orjson.dumps(columns) + b"\n")
-            sides = dict(zip(_SIDES, (side["metadata"] for side in pair), strict=True))
+                outputs[_FILES[name]].write(orjson.dumps(_columns(name, texts)) + b"\n")
+            sides = _columns("question", (side["metadata"] for side in pair))
             outputs[_ATTRIBUTION].write(orjson.dumps(sides) + b"\n")
             count += 1
     return count
@@ -187,8 +182,8 @@ has the licence and the authors of both questions of each pair, in the same orde
 """
 _METADATA = record(**posts.METADATA)
 _SCHEMAS = {
-    **{file: record(**dict.fromkeys(_columns(name), TEXT)) for name, file in _FILES.items()},
-    _ATTRIBUTION: record(**dict.fromkeys(_SIDES, _METADATA)),
+    **{file: record(**_columns(name, (TEXT, TEXT))) for name, file in _FILES.items()},
+    _ATTRIBUTION: record(**_columns("question", (_METADATA, _METADATA))),
 }
 DUPLICATES = Recipe(
     "duplicates",

@@ -62,7 +62,12 @@ class Splitter:
             a passage.
     """
 
-    def __init__(self, max_length: int | None, overlap: int | None, tokenizer: str | None) -> None:
+    def __init__(
+        self,
+        max_length: int | None = None,
+        overlap: int | None = None,
+        tokenizer: str | None = None,
+    ) -> None:
         self._tokenizer = tokenizer
         self._most = max_length or (CHARACTERS if tokenizer is None else TOKENS)
         self._overlap = overlap or 0

@@ -12,7 +12,7 @@ from so2docs.output.attribution import writers
 
 Post = dict[str, Any]
 
-AUTHORS: Schema = array({**record(name=TEXT, url=TEXT), "required": ["name"]})
+AUTHORS: Schema = array(record("url", name=TEXT, url=TEXT))
 
 ORIGIN: dict[str, Schema] = {"license": TEXT, "authors": AUTHORS, "created": TEXT}
 """Licence, authors and date of one post, or of one revision of a post."""

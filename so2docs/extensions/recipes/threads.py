@@ -100,22 +100,14 @@ THREAD = Recipe(
 )
 
 
-def chunks(
-    question: Document,
-    *,
-    max_length: int | None = None,
-    overlap: int | None = None,
-    tokenizer: str | None = None,
-) -> Iterator[Record]:
+def chunks(question: Document, **settings: Any) -> Iterator[Record]:
     """Make a record for each passage of a question, then of its answers, sorted by votes.
 
     Args:
         question: The document.
-        max_length: Maximum length of a passage in characters, or in tokens with a tokenizer.
-        overlap: Maximum overlap with the previous passage, in the same unit.
-        tokenizer: A Hugging Face `tokenizer.json`, or the name of an OpenAI model.
+        settings: Arguments of `Splitter`.
     """
-    splitter = Splitter(max_length, overlap, tokenizer)
+    splitter = Splitter(**settings)
     title, base = question.get("Title", ""), posts.site_url(question)
     source = posts.source(question, question)
     for post in (question, *rank(question)):
@@ -142,14 +134,9 @@ def chunks(
             }
 
 
-def check_splitter(
-    max_length: int | None = None,
-    overlap: int | None = None,
-    tokenizer: str | None = None,
-    **others: Any,
-) -> None:
-    """Raise `OptionError` for options that `Splitter` does not support."""
-    Splitter(max_length, overlap, tokenizer)
+def check_splitter(*, best: bool = False, **settings: Any) -> None:
+    """Raise `OptionError` for settings that `Splitter` does not support."""
+    Splitter(**settings)
 
 
 def identify_tokenizer(name: str) -> str:
@@ -160,22 +147,22 @@ def identify_tokenizer(name: str) -> str:
         return f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
 
 
-_CHUNK = record(
-    id=TEXT,
-    qid=INTEGER,
-    answer_id=INTEGER,
-    start=INTEGER,
-    title=TEXT,
-    text=TEXT,
-    accepted=BOOLEAN,
-    **posts.SOURCE,
-    **posts.ORIGIN,
-)
 CHUNKS = replace(
     THREAD,
     name="chunks",
     function=chunks,
-    schema={**_CHUNK, "required": [name for name in _CHUNK["required"] if name != "answer_id"]},
+    schema=record(
+        "answer_id",
+        id=TEXT,
+        qid=INTEGER,
+        answer_id=INTEGER,
+        start=INTEGER,
+        title=TEXT,
+        text=TEXT,
+        accepted=BOOLEAN,
+        **posts.SOURCE,
+        **posts.ORIGIN,
+    ),
     adjustments=replace(
         THREAD.adjustments,
         settings=(
