@@ -50,7 +50,7 @@ class Manifest(Provenance):
 
     Attributes:
         output: Name of the output.
-        documents: Number of documents or records in each file, by name; empty for a retrieval set.
+        documents: Number of documents or records in each file, by name; empty for a record set.
         schema: JSON Schema of each document; None for recipes without a schema, and for formats of
             other programs.
         license: Text of the dump's `license.txt`; None if missing, or if the input was not hashed.
@@ -68,7 +68,7 @@ class Manifest(Provenance):
         """Make the manifest of an output from its provenance; this reads all its files.
 
         Args:
-            output: Name of the output, or of the records file of a retrieval set.
+            output: Name of the output, or of the records file of a record set.
             read: The path of each input, to read it for its SHA-256 and its licence; None for an
                 input that is not a file.
         """
@@ -124,20 +124,20 @@ def _count(path: str, record: Provenance) -> int:
 
 
 def _name(output: str) -> str:
-    """Return the name of an output for messages; for a retrieval set, the name of its folder."""
+    """Return the name of an output for messages; for a record set, the name of its folder."""
     folder, name = os.path.split(output)
     return os.path.basename(os.path.abspath(folder)) if name == RECORDS else name
 
 
-def is_retrieval_set(path: str) -> bool:
-    """Whether a path is the folder of a retrieval set."""
+def is_record_set(path: str) -> bool:
+    """Whether a path is the folder of a record set: several files by one recipe."""
     records = os.path.join(path, RECORDS)
     return any(os.path.exists(side_file(records, kind)) for kind in (RECORD, MANIFEST))
 
 
 def locate(output: str) -> str:
     """Return the path after which side files are named: the output, or a set's records file."""
-    return os.path.join(output, RECORDS) if is_retrieval_set(output) else output
+    return os.path.join(output, RECORDS) if is_record_set(output) else output
 
 
 def manifest_path(output: str) -> str:

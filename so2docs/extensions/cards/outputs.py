@@ -49,8 +49,8 @@ class DescribedOutput:
         return questions if records is None else records
 
     @property
-    def is_retrieval_set(self) -> bool:
-        """Whether the output is a retrieval set: a whole folder with its own configurations."""
+    def is_record_set(self) -> bool:
+        """Whether the output is a record set: a whole folder with its own configurations."""
         return self.recipe is not None and bool(self.recipe.files)
 
     @property

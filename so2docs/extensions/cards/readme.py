@@ -77,7 +77,7 @@ def readme_text(title: str, outputs: Mapping[str, DescribedOutput]) -> str:
     full = {
         name: output
         for name, output in outputs.items()
-        if output.documents and not output.is_retrieval_set
+        if output.documents and not output.is_record_set
     }
     others = [output for output in full.values() if _builder(output) != builder]
     full = {name: output for name, output in full.items() if output not in others}
@@ -254,7 +254,7 @@ def _notes(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
         if linked := output.manifest.counts.get("linked_elsewhere"):
             left_out = f"{plural(linked, 'question')} with a link to another share"
             yield f"\n{_code(output.name)}: {left_out} left out.\n"
-        has_splits = output.documents and not output.is_retrieval_set
+        has_splits = output.documents and not output.is_record_set
         if has_splits and (empty := output.splits.keys() - _full_splits(output)):
             names = ", ".join(f"`{name}`" for name in sorted(empty))
             yield f"\n{_code(output.name)}: no configuration lists {names}, which has no record.\n"
@@ -271,7 +271,7 @@ def _choose_builder(outputs: Iterable[DescribedOutput]) -> str:
     `datasets` loads a folder with the builder of its first configuration.
     """
     full = [output for output in outputs if output.documents]
-    if any(output.is_retrieval_set for output in full):
+    if any(output.is_record_set for output in full):
         return "json"
     return max(("parquet", "json"), key=list(map(_builder, full)).count)
 
@@ -350,7 +350,7 @@ def command(output: DescribedOutput) -> str:
     usual = Fingerprint.of(Options()).by_option()
     if manifest.counts["recipe"] is not None:
         del usual["body"]  # Recipes may set the body, so always write the option.
-    if output.is_retrieval_set:
+    if output.is_record_set:
         usual["compression"] = "none"  # The files of a set are always uncompressed.
     words = ["so2docs", "convert", manifest.input[0].name, output.name]
     for name in (name for name in OPTIONS if name in manifest.options):

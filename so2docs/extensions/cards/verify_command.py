@@ -30,10 +30,10 @@ def verify(output: str, *, jobs: int | None, quiet: bool) -> int:
     Exit codes: 0 the output matches, 1 it differs, and the message names the difference, 2 usage
     error, 3 some of several outputs differ.
     """
-    from so2docs.extensions.cards.manifest import is_retrieval_set
+    from so2docs.extensions.cards.manifest import is_record_set
     from so2docs.extensions.cards.manifest import verify as check
 
-    if os.path.isdir(output) and not is_retrieval_set(output):
+    if os.path.isdir(output) and not is_record_set(output):
         return show_each_site(check, output, jobs=jobs, quiet=quiet)
     result = check(output)
     if not quiet:

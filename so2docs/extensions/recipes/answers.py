@@ -45,13 +45,6 @@ from typing import Any
 from so2docs.domain import rank, score
 from so2docs.errors import OptionError, flag
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.posts import (
-    is_accepted,
-    preference_score,
-    prompt,
-    site_url,
-    text,
-)
 from so2docs.options.recipe import (
     BEST,
     BOOLEAN,
@@ -79,22 +72,22 @@ def qa(question: Document, *, accepted: bool = False) -> Iterator[Record]:
         question: The document.
         accepted: Use only the accepted answer, if present.
     """
-    asked = prompt(question) + _END_OF_PROMPT
+    asked = posts.prompt(question) + _END_OF_PROMPT
     for answer, metadata in _with_metadata(question, _answers(question, accepted=accepted)):
-        completion = _START_OF_COMPLETION + text(answer)
+        completion = _START_OF_COMPLETION + posts.text(answer)
         yield {"prompt": asked, "completion": completion, "metadata": metadata}
 
 
 def _answers(question: Document, *, accepted: bool) -> list[Document]:
     answers = rank(question)
-    return [a for a in answers if is_accepted(a, question)] if accepted else answers
+    return [a for a in answers if posts.is_accepted(a, question)] if accepted else answers
 
 
 def _with_metadata(
     question: Document, answers: list[Document]
 ) -> Iterator[tuple[Document, Record]]:
     """Yield each answer with the metadata of the question and the answer."""
-    metadata, base = posts.metadata(question), site_url(question)
+    metadata, base = posts.metadata(question), posts.site_url(question)
     for answer in answers:
         yield answer, {**metadata, "answer": posts.side(answer, question, base)}
 
@@ -138,10 +131,10 @@ def messages(
         accepted: Use only the accepted answer, if present.
     """
     first = [] if system is None else [_message("system", system)]
-    first.append(_message("user", prompt(question)))
-    base = site_url(question)
+    first.append(_message("user", posts.prompt(question)))
+    base = posts.site_url(question)
     for answer, metadata in _with_metadata(question, _answers(question, accepted=accepted)):
-        sides = [*first, _message("assistant", text(answer))]
+        sides = [*first, _message("assistant", posts.text(answer))]
         if comments := _dialogue(answer, question):
             for role, turn in groupby(comments, key=itemgetter(0)):
                 texts = [posts.comment_text(comment) for _, comment in turn]
@@ -244,7 +237,7 @@ def paired(question: Document, **selection: Any) -> Iterator[Record]:
         }
         yield {
             "qid": question["Id"],
-            "question": text(question),
+            "question": posts.text(question),
             **_dated(question),
             "response_j": chosen,
             "response_k": rejected,
@@ -256,7 +249,7 @@ def _pairs(
     question: Document, *, max_days: int | None = None, **selection: Any
 ) -> Iterator[tuple[str, str, str, Record]]:
     """Yield for each pair: question, better answer, worse answer, other fields of the record."""
-    scored = [(preference_score(answer, question), answer) for answer in rank(question)]
+    scored = [(posts.preference_score(answer, question), answer) for answer in rank(question)]
     scored.sort(key=lambda pair: -pair[0])
     if max_days is not None:
         dates = [_microseconds(answer) for _, answer in scored]
@@ -264,7 +257,8 @@ def _pairs(
     drawn = draw_pairs([score for score, _ in scored], question["Id"], **selection)
     if not drawn:
         return
-    asked, metadata, base = prompt(question), posts.metadata(question), site_url(question)
+    asked, metadata = posts.prompt(question), posts.metadata(question)
+    base = posts.site_url(question)
     places = {place for pair in drawn for place in pair}
     sides = {place: posts.side(scored[place][1], question, base) for place in places}
     for better, worse in drawn:
@@ -274,7 +268,7 @@ def _pairs(
             "score_rejected": score_rejected,
             "metadata": {**metadata, "chosen": sides[better], "rejected": sides[worse]},
         }
-        yield asked, text(chosen), text(rejected), others
+        yield asked, posts.text(chosen), posts.text(rejected), others
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -523,10 +517,10 @@ def preferences(question: Document) -> Iterator[Record]:
     answers = question["Answers"]
     if len({score(answer) for answer in answers}) < 2:
         return
-    host = site_url(question)
+    host = posts.site_url(question)
     yield {
         "qid": question["Id"],
-        "question": text(question),
+        "question": posts.text(question),
         "answers": [_preference(answer, question, host) for answer in answers],
         **_dated(question),
     }
@@ -534,7 +528,7 @@ def preferences(question: Document) -> Iterator[Record]:
 
 def _dated(question: Document) -> Record:
     """Return the date of a question, and the URLs of the question, its site and its author."""
-    host = site_url(question)
+    host = posts.site_url(question)
     return {
         "date": str(question.get("CreationDate", ""))[:10].replace("-", "/"),
         "metadata": [question["Url"], host, f"{host}/users/{_user_id(question)}/"],
@@ -546,9 +540,9 @@ def _preference(answer: Document, question: Document, host: str) -> dict[str, An
     usual = _NAME_OF_NOBODY if user_id == _NOBODY else _NOT_FOUND
     return {
         "answer_id": answer["Id"],
-        "text": text(answer),
-        "pm_score": preference_score(answer, question),
-        "selected": is_accepted(answer, question),
+        "text": posts.text(answer),
+        "pm_score": posts.preference_score(answer, question),
+        "selected": posts.is_accepted(answer, question),
         "author": str(answer.get("Owner", {}).get("DisplayName", usual)),
         "author_id": user_id,
         "author_profile": f"{host}/users/{user_id}",

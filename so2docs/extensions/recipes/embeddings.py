@@ -12,16 +12,17 @@ than 20 characters, whose body is longer than 4,096, or whose score is negative.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from so2docs.domain import score
 from so2docs.extensions.recipes import posts
+from so2docs.extensions.recipes.answers import QA
 from so2docs.options.recipe import (
     TEXT,
     Adjustments,
     Description,
     Document,
-    Recipe,
     Record,
     Schema,
     Setting,
@@ -81,17 +82,13 @@ def _schema(form: str) -> Schema:
     return record(**texts, tags=array(TEXT), metadata=record(**posts.METADATA, **sides))
 
 
-TEXTS = Recipe(
-    "texts",
-    texts,
-    _schema(_TITLE_AND_BODY),
-    optional_tables=("users",),
-    fields=posts.FIELDS,
+TEXTS = replace(
+    QA,
+    name="texts",
+    function=texts,
+    schema=_schema(_TITLE_AND_BODY),
     body="text",
-    attributed="posts",
-    without_banner=True,
     best_only=True,
-    min_answers=1,
     adjustments=Adjustments(
         settings=(
             Setting(
