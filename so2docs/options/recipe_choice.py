@@ -84,6 +84,18 @@ class RecipeChoice:
         return f"{name} {hashlib.sha256(source).hexdigest()[:12]}"
 
 
+def find_recorded(spec: str | None, settings: Mapping[str, Any]) -> Recipe | None:
+    """Return the recipe of an output; None for documents, and for a user's own recipe.
+
+    Args:
+        spec: Name of the recipe, if any.
+        settings: Settings in the form that outputs record.
+    """
+    if spec is None or spec not in RECIPES:
+        return None
+    return RecipeChoice(spec, settings=tuple(settings.items())).recipe
+
+
 def choose_recipe(
     recipe_like: RecipeLike,
     settings: Mapping[str, Any] | None = None,

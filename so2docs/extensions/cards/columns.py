@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from so2docs.escape import for_html
-from so2docs.options.recipe_choice import RECIPES
+from so2docs.options.recipe_choice import find_recorded
 from so2docs.schema import DATES
 
 MEANINGS = {
@@ -84,7 +85,11 @@ _TYPES = {"string": "text", "number": "number", "integer": "integer", "boolean":
 
 
 def describe_columns(
-    recipe: str | None, schema: Mapping[str, Any], *, has_dates: bool = False
+    recipe: str | None,
+    schema: Mapping[str, Any],
+    *,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+    has_dates: bool = False,
 ) -> Iterator[str]:
     """Yield Markdown tables that describe the columns of an output and the members of objects.
 
@@ -93,9 +98,10 @@ def describe_columns(
     Args:
         recipe: Name of the recipe, if any.
         schema: JSON Schema of a document or record.
+        settings: Settings of the recipe.
         has_dates: Whether dates have their own type instead of text.
     """
-    known = RECIPES[recipe] if recipe is not None and recipe in RECIPES else None
+    known = find_recorded(recipe, settings)
     meanings = {} if recipe is not None and known is None else MEANINGS
     meanings = {**meanings, **(known.description.meanings if known else {})}
     if known is not None and known.description.configurations:

@@ -22,7 +22,7 @@ from so2docs.errors import DumpError, OptionError, OutputError, flag
 from so2docs.escape import on_one_line, printable
 from so2docs.extensions.cards.document_schema import build_schema
 from so2docs.options.output_form import RECORDS
-from so2docs.options.recipe import METADATA
+from so2docs.options.recipe_choice import RecipeChoice
 from so2docs.options.request import build_options
 from so2docs.options.table import OutputForm
 from so2docs.output.new_files import write_file
@@ -174,13 +174,15 @@ def _schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | 
     if options["format"] not in DESCRIBED:
         return None
     kwargs = {name: options[name] for name in _OF_SCHEMA if options[name]}
-    if recipe is not None:
-        settings = options["settings"].items()  # Texts such as file names do not change a schema.
-        settings = {k: v for k, v in settings if not isinstance(v, str) or k == METADATA}
-        kwargs |= {"recipe": recipe, "settings": settings}
     form = OutputForm(options["format"], options["compression"])
     site_field = options["site_field"]
     try:
+        if recipe is not None:
+            known = RecipeChoice(recipe).recipe.adjustments.by_name
+            settings = options["settings"].items()
+            # Settings that are recorded in another form, such as a tokenizer, change no schema.
+            settings = {k: v for k, v in settings if k not in known or known[k].identify is None}
+            kwargs |= {"recipe": recipe, "settings": settings}
         return build_schema(
             build_options(kwargs, form, site_field and tuple(site_field), core="python")
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from so2docs.extensions.cards.manifest import Manifest, load
 from so2docs.options.recipe import Recipe
-from so2docs.options.recipe_choice import RECIPES
+from so2docs.options.recipe_choice import find_recorded
 from so2docs.options.split import parse_split
 from so2docs.output.part_files import MANIFEST
 from so2docs.output.paths import OutputPaths
@@ -84,9 +84,8 @@ class DescribedOutput:
 
 
 def find_recipe(manifest: Manifest) -> Recipe | None:
-    """Return the recipe of an output by its name; None for documents and a user's own recipe."""
-    name = manifest.counts["recipe"]
-    return RECIPES[name] if name is not None and name in RECIPES else None
+    """Return the recipe of an output; None for documents and a user's own recipe."""
+    return find_recorded(manifest.counts["recipe"], manifest.options.get("settings") or {})
 
 
 def folder_of_card(names: OutputPaths) -> str:

@@ -299,6 +299,7 @@ def _columns(outputs: Iterable[DescribedOutput]) -> str:
             tables = describe_columns(
                 output.manifest.counts["recipe"],
                 output.manifest.schema,
+                settings=output.manifest.options.get("settings") or {},
                 has_dates=output.has_dates,
             )
             by_columns.setdefault(tuple(tables), []).append(output.name)

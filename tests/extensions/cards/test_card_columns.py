@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.places import SAMPLES
+from support.places import CHECKOUT, SAMPLES
 
 import so2docs
 from so2docs.extensions.cards import columns
@@ -14,6 +14,7 @@ from so2docs.options.recipe_choice import RECIPES
 from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.table import OF_CONVERT
 
+SAMPLE = CHECKOUT / "so2docs" / "sample" / "sample.stackexchange.com.7z"
 ROW = re.compile(r"^\| `([^`]+)` \| ([a-z ]+) \| (.*) \|$", re.MULTILINE)
 EVERYTHING = {
     "nest": "all,badges,closings,history-text",
@@ -65,6 +66,26 @@ def test_outputs_with_the_same_columns_share_a_table(tmp_path: Path) -> None:
     assert "| `completion` | text | answer to the question |" in card
     assert "| `metadata.authors` | list of object | authors with name and URL |" in card
     assert "| `CreationDate` | date | date of creation, in UTC |" in card
+
+
+@pytest.mark.parametrize(
+    ("recipe", "form", "column", "other"),
+    [
+        ("pairs", "paired", "attribution.response_j", "prompt"),
+        ("texts", "title_body", "texts", "upvoted_answer"),
+    ],
+)
+def test_a_setting_that_changes_the_columns(
+    recipe: str, form: str, column: str, other: str, tmp_path: Path
+) -> None:
+    output, settings = tmp_path / "out.jsonl", {"form": form}
+    so2docs.convert(SAMPLE, output, recipe=recipe, settings=settings, card=True)
+    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    meanings = {path: meaning for path, _, meaning in ROW.findall(card)}
+    assert meanings[column]
+    assert other not in meanings
+    assert all(meanings.values())
+    assert re.search(rf"^  - name: \"?{column.partition('.')[0]}\"?$", card, re.MULTILINE)
 
 
 def test_the_meanings_of_a_users_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
