@@ -58,7 +58,10 @@ def test_every_set_has_a_recipe_with_its_settings() -> None:
 
 
 def test_an_unknown_name() -> None:
-    for name, hint in (("kto", "of your own\n"), ("tripplets", "did you mean triplets?\n")):
+    for name, hint in (
+        ("kto", "docs/rebuild.md has sets of tables, such as SQLStorm's\n"),
+        ("tripplets", "did you mean triplets?\n"),
+    ):
         result = run("recipes", name)
         assert (result.returncode, result.stdout) == (2, "")
         assert result.stderr.startswith(f"so2docs: {name!r} is not a recipe or a part of the name")

@@ -71,8 +71,8 @@ def recipes(name: str | None) -> None:
             names = (*RECIPES, *ALIASES)
             raise OptionError(
                 f"{name!r} is not a recipe or a part of the name of a set; recipes are "
-                f"{', '.join(RECIPES)}, or package.module:name of your own"
-                f"{did_you_mean(name, names)}"
+                f"{', '.join(RECIPES)}, or package.module:name of your own; docs/rebuild.md has "
+                f"sets of tables, such as SQLStorm's{did_you_mean(name, names)}"
             )
         _list_sets(sets)
         if len(sets) > 1:
