@@ -326,6 +326,13 @@ def test_both_dates_are_recorded(site: tuple[Site, Path], tmp_path: Path) -> Non
     assert f"--set queries_until={QUERIES}" in card
 
 
+def test_a_set_of_duplicates_names_its_date(site: tuple[Site, Path], tmp_path: Path) -> None:
+    options = {"recipe": "duplicates", "settings": {}, "site": "sample.stackexchange.com"}
+    make_set(site[1], tmp_path / "set", **options)
+    readme = (tmp_path / "set" / "README.md").read_text("utf-8")
+    assert f"texts and links are those of {CORPUS}" in readme
+
+
 def test_a_date_after_the_end_of_the_dump(
     site: tuple[Site, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
