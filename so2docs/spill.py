@@ -47,8 +47,8 @@ def clear(folder: Path) -> None:
     """Delete a spill that is not in use, and no other files in its folder."""
     if not folder.exists():
         return
-    # Delete the index last, so that an interrupted deletion leaves a valid spill.
-    for path in sorted(filter(is_ours, folder.iterdir()), key=lambda path: path.name == INDEX):
+    # Delete the index first, so that an interrupted deletion leaves no spill to resume.
+    for path in sorted(filter(is_ours, folder.iterdir()), key=lambda path: path.name != INDEX):
         if path.name == PIECES:
             for piece in path.iterdir():
                 piece.unlink(missing_ok=True)
@@ -285,20 +285,13 @@ class Spill:
         except SpillError:  # The spill is damaged, or is being removed.
             return True
 
-    def is_done(self, *, is_once: bool) -> bool:
-        """Whether the conversion was completed, so that there is nothing to resume.
-
-        Args:
-            is_once: Whether the source can be read only once. If not, a spill that is only partly
-                removed can still be resumed.
-        """
-        return self._is_leaving and (is_once or not (self.folder / INDEX).exists())
+    def is_done(self) -> bool:
+        """Whether the conversion was completed, so that there is nothing to resume."""
+        return self._is_leaving
 
     def remove(self) -> None:
-        """Close and delete the spill, the index last, so that an interruption leaves it valid."""
+        """Close and delete the spill, the index first: without it, nothing is resumed."""
         self._is_leaving = True
-        for path in self.block_files():
-            path.unlink(missing_ok=True)
         self.close()
         clear(self.folder)
 
@@ -399,8 +392,6 @@ class Spill:
         chunk, file, size, tally, crc = row
         if checksum(chunk, file, size, tally, blocks) != crc:
             raise self._database.damage_error(f"chunk {chunk}")
-        if self.get("sealed"):
-            return  # Skip the size check, because a finished session may have deleted some files.
         path = self.folder / file
         actual = path.stat().st_size if path.exists() else -1
         if actual != size:

@@ -235,7 +235,7 @@ def _run(
         # Release the lock first, so that a kill during the removal leaves a valid spill.
         with disk_errors():
             if run.keep_spill:
-                spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
+                spill.put_all({"finished": True, "publishing": False})
             else:
                 spill.remove()
     return report

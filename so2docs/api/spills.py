@@ -16,7 +16,7 @@ from so2docs.errors import (
 from so2docs.output.new_files import temporary_folder
 from so2docs.output.part_files import describe_missing_folder
 from so2docs.output.paths import OutputPaths
-from so2docs.spill import Spill, clear
+from so2docs.spill import INDEX, Spill, clear
 
 
 def spill_path(names: OutputPaths) -> Path:
@@ -29,8 +29,9 @@ def has_spill(names: OutputPaths) -> bool:
     if names.output == "-":
         return False
     folder = spill_path(names)
-    with suppress(OSError):
-        folder.rmdir()  # Remove the empty folder that a kill at the very last step leaves.
+    if folder.exists() and not (folder / INDEX).exists():
+        with suppress(OSError):
+            clear(folder)  # The rest of a spill whose removal was interrupted.
     return folder.exists()
 
 
@@ -60,7 +61,7 @@ def opened_spill(
     try:
         yield spill
     except BaseException:
-        is_done = spill.is_done(is_once=is_once)
+        is_done = spill.is_done()
         resumes = not is_once and not is_done and spill.is_begun()
         if not resumes:
             with suppress(OSError):

@@ -18,9 +18,7 @@ from so2docs.output import index
 from so2docs.output.compression import SEGMENT_BYTES, compress, stream_header, stream_trailer
 from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import (
-    JOURNAL,
     FileState,
-    begins_with,
     explain_errors,
     finish_file,
     part_path,
@@ -38,7 +36,6 @@ class Output:
     Args:
         path: The final name.
         compression: `gzip`, `zstd` or `none`.
-        resume: A checkpoint of an earlier session, verified by `matches_checkpoint`.
         level: Compression level for bytes from `write`.
         label: The part of the name that distinguishes the files of a split output; empty for a
             single file.
@@ -52,7 +49,6 @@ class Output:
         self,
         path: str,
         compression: Compression,
-        resume: FileState | None = None,
         *,
         level: int = 2,
         label: str = "",
@@ -61,7 +57,7 @@ class Output:
         self.path = path
         self.part = part_path(path)
         self.label = label
-        self.journal = Journal(self.part, stream_header(compression), resume)
+        self.journal = Journal(stream_header(compression))
         self.compression: Compression = compression
         self._level = level
         self._held: list[bytes] = []
@@ -125,10 +121,6 @@ class Output:
         self.journal.add(segment)
         return copies
 
-    def checkpoint(self) -> FileState:
-        """Save the journal, and return the file's state, which includes all pending copies."""
-        return FileState(*self.journal.save(), self.label, is_whole=False)
-
     def seal(self, record: bytes = b"") -> FileState:
         """End the stream, and write the index, so that both files are ready to be renamed.
 
@@ -166,11 +158,10 @@ class Output:
             self._file = None
 
     def discard(self) -> None:
-        """Remove the temporary files of the output, its journal and its index."""
+        """Remove the temporary files of the output and its index."""
         self.close()
         if self.path != "-":
-            for path in (self.part, self.part + JOURNAL):
-                remove(path)
+            remove(self.part)
             remove(part_path(index.index_path(self.path)))
 
 
@@ -194,19 +185,3 @@ class Target(Output):
                 self._files.add(self.path, self.seal(self.record))
         finally:
             self.close()
-
-
-def matches_checkpoint(path: str, compression: Compression, state: FileState | None) -> bool:
-    """Whether a temporary output and its journal start with the bytes of a checkpoint."""
-    if state is None or not state.size:
-        return True
-    part = part_path(path)
-    if state.is_whole:
-        return all(
-            begins_with(part_path(name), file.size, file.crc or 0)
-            for name, file in state.all_files(path)
-        )
-    if not begins_with(part + JOURNAL, state.size, state.crc or 0):
-        return False
-    journal = Journal(part, stream_header(compression), state)
-    return begins_with(part, journal.size, journal.crc)

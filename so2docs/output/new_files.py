@@ -270,7 +270,7 @@ class NewFiles(AbstractContextManager["NewFiles"]):
             # Remove the files already renamed, so that a repeated command does not find them.
             for path in new:
                 with suppress(OSError, So2docsError):
-                    if every[path].find(path) == path:
+                    if every[path].is_at(path):
                         os.unlink(path)
             self._discard()
             raise

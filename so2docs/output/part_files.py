@@ -6,9 +6,8 @@ ClickHouse) are given globs such as `*.parquet`, which skip names without a data
 of a side file contains the whole name of its output, so that outputs in two formats do not share
 side files.
 
-A file has a temporary name until it is complete. It is identified by inode and modification time,
-and in a later session by the CRC-32 of all bytes, so that another file of the same size is not
-mistaken for it.
+A file has a temporary name until it is complete. It is identified by inode and modification time, so
+that another file of the same size is not mistaken for it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from isal import isal_zlib
 
@@ -146,8 +145,6 @@ _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EACCES}
 
 PART = ".part"
 """Extension of an incomplete file."""
-JOURNAL = ".journal"
-"""Extension of the journal of an incomplete file, after that of the file."""
 
 
 def part_path(path: str) -> str:
@@ -160,83 +157,34 @@ def remove(path: str) -> None:
     Path(path).unlink(missing_ok=True)
 
 
-class LostFileError(OutputError):
-    """A finished file was lost or changed before it was renamed."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"{part_path(path)}: was removed or changed",
-            retry="make sure that no other program changes it",
-        )
-        self.path = path
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.path,)
-
-
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """A growing or complete file in a checkpoint.
+    """A complete and synced file under its temporary name.
 
     Attributes:
-        size: Size in bytes; for a growing file, size of the saved journal.
+        size: Size in bytes.
         crc: CRC-32 of these bytes; None for a file written by a library.
         label: The part of the name that distinguishes the files of a split output; empty for a
             single file.
-        is_whole: Whether the file is complete and synced, under its temporary or final name.
-        identity: Device, inode and modification time; None for a file of an earlier session.
+        identity: Device, inode and modification time; None for standard output.
         index: The index of the file, if any; both are renamed together.
     """
 
     size: int
     crc: int | None
     label: str = ""
-    is_whole: bool = True
     identity: FileIdentity | None = field(default=None, compare=False)
     index: FileState | None = None
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> FileState:
-        """Restore a state saved by an earlier session from its fields by name."""
-        index = values["index"] and cls.from_json(values["index"])
-        return cls(**{**values, "identity": None, "index": index})
-
-    def as_verified(self, path: str) -> FileState:
-        """Return the state with the file's current identity, so that its bytes are not reread."""
-        index = self.index and self.index.as_verified(side_file(path, INDEX))
-        return replace(self, identity=identify(part_path(path)), index=index)
 
     def all_files(self, path: str) -> list[tuple[str, FileState]]:
         """Return pairs of final path and state, for the index (if any) and then the file itself."""
         side = [(side_file(path, INDEX), self.index)] if self.index else []
         return [*side, (path, self)]
 
-    def find(self, path: str) -> str | None:
-        """Return the current name of the file, temporary or final; None if the file is lost.
-
-        For a file of an earlier session, this reads all bytes, to compare their CRC-32.
-        """
-        for name in (part_path(path), path):
-            with explain_errors(name), suppress(FileNotFoundError):
-                identity = identify(name)
-                if identity.size != self.size:
-                    continue
-                if self.identity == identity:
-                    return name
-                if self.crc is not None and begins_with(name, self.size, self.crc):
-                    return name
-        return None
-
-
-def begins_with(path: str, size: int, crc: int) -> bool:
-    """Whether the first `size` bytes of a file have the CRC-32 `crc`; False if unreadable.
-
-    The length alone would not reveal a changed byte, nor bytes lost in a power cut.
-    """
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return crc_of(file, size) == crc
-    except (EOFError, OSError):
+    def is_at(self, name: str) -> bool:
+        """Whether the file has this name now, temporary or final."""
+        with explain_errors(name), suppress(FileNotFoundError):
+            return identify(name) == self.identity
         return False
 
 
@@ -286,23 +234,22 @@ def publish(files: Sequence[tuple[str, FileState]], leftovers: Iterable[str] = (
             never follows a published output.
 
     Raises:
-        LostFileError: A file is lost; in this case, no file is renamed.
+        OutputError: A file was removed or changed; in this case, no file is renamed.
     """
     every = [pair for path, file in files if path != "-" for pair in file.all_files(path)]
-    sources = {path: file.find(path) for path, file in every}
-    for path, name in sources.items():
-        if name is None:
-            raise LostFileError(path)
+    for path, file in every:
+        if not file.is_at(part_path(path)):
+            raise OutputError(
+                f"{part_path(path)}: was removed or changed",
+                retry="make sure that no other program changes it",
+            )
     for path in leftovers:
         with explain_errors(path):
             remove(path)
-    for path, name in sources.items():
+    for path, _ in every:
         with explain_errors(path):
-            if name == path:  # An earlier session already renamed this file.
-                remove(part_path(path))
-            else:
-                os.replace(part_path(path), follow(path))
-    for folder in {os.path.dirname(follow(path)) or "." for path in sources}:
+            os.replace(part_path(path), follow(path))
+    for folder in {os.path.dirname(follow(path)) or "." for path, _ in every}:
         with explain_errors(folder):
             _sync_folder(folder)
 

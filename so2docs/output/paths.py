@@ -16,7 +16,6 @@ from so2docs.output import index
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import (
     CARD,
-    JOURNAL,
     MANIFEST,
     PART,
     RECORD,
@@ -37,7 +36,6 @@ _EXTENSIONS = (
     *COMPRESSIONS,
     *dict.fromkeys(end for name in FORMATS.own for end in FORMATS[name].extensions),
 )
-_TEMPORARY_ENDS = (PART, PART + JOURNAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +204,10 @@ class OutputPaths:
         if self.output == "-":
             return []
         finals = self._finals()
-        return [
-            path + end for end in _TEMPORARY_ENDS for path in (*finals, *self._split_files(end))
-        ]
+        return [path + PART for path in (*finals, *self._split_files(PART))]
 
     def remove_temporaries(self) -> None:
-        """Remove the unfinished files of a conversion that will not be resumed."""
+        """Remove the unfinished files of an earlier session."""
         for path in self.temporaries():
             with explain_errors(path):
                 remove(path)

@@ -5,8 +5,7 @@ copied from there, within the kernel if possible. Sending data through a pipe to
 time of a conversion with two jobs, and memory for waiting data.
 
 The journal of a file lists the segments; index, seek table and footer are written from this list.
-It takes a few bytes per segment in memory (for a dump of 100 GB, 5 MB, or 8 MB with Parquet) and
-is saved next to the growing file at every checkpoint, so that a later session can resume.
+It takes a few bytes per segment in memory: for a dump of 100 GB, 5 MB, or 8 MB with Parquet.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from typing import BinaryIO, NamedTuple
 
 from isal import isal_zlib
 
-from so2docs.errors import OutputError, flag
-from so2docs.output.part_files import JOURNAL, FileState, explain_errors
+from so2docs.errors import OutputError
+from so2docs.output.part_files import explain_errors
 from so2docs.store.disk import is_full, write_all
 
 _COPY_BYTES = 256 * 1024
@@ -167,24 +166,11 @@ class Journal:
         note_bytes: Size of all notes, in bytes.
     """
 
-    def __init__(self, path: str, header: bytes = b"", saved: FileState | None = None) -> None:
-        self._path = path + JOURNAL
+    def __init__(self, header: bytes = b"") -> None:
         self._start = self.size = len(header)
         self.crc = isal_zlib.crc32(header)
         self.raw_size = self.raw_crc = self.documents = self.count = self.note_bytes = 0
         self._records = bytearray()
-        self._saved = self._saved_crc = 0
-        if saved is not None and saved.size:
-            try:
-                self._records += Path(self._path).read_bytes()[: saved.size]
-            except OSError as error:
-                raise OutputError(
-                    f"{self._path}: cannot be read ({error.strerror}); run again with "
-                    f"{flag('restart', True)}"
-                ) from error
-            self._saved, self._saved_crc = len(self._records), isal_zlib.crc32(self._records)
-            for segment in self:
-                self._count(segment)
 
     def __iter__(self) -> Iterator[Segment]:
         at, offset = 0, self._start
@@ -201,9 +187,6 @@ class Journal:
         numbers = segment.first_id, segment.size, segment.raw_size, segment.documents
         sums = segment.crc, segment.data_crc
         self._records += _RECORD.pack(*numbers, *sums, len(segment.note)) + segment.note
-        self._count(segment)
-
-    def _count(self, segment: Segment) -> None:
         self.crc = isal_zlib.crc32_combine(self.crc, segment.data_crc, segment.size)
         self.size += segment.size
         self.raw_crc = isal_zlib.crc32_combine(self.raw_crc, segment.crc, segment.raw_size)
@@ -211,16 +194,3 @@ class Journal:
         self.documents += segment.documents
         self.count += 1
         self.note_bytes += len(segment.note)
-
-    def save(self) -> tuple[int, int]:
-        """Save the segments added since the last call; return the journal's size and CRC-32."""
-        if len(self._records) > self._saved:
-            added = self._records[self._saved :]
-            mode = "r+b" if self._saved else "wb"
-            with explain_errors(self._path), open(self._path, mode) as file:
-                file.seek(self._saved)
-                file.write(added)
-                file.truncate()
-            self._saved_crc = isal_zlib.crc32(added, self._saved_crc)
-            self._saved = len(self._records)
-        return self._saved, self._saved_crc

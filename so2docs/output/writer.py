@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from so2docs.errors import OutputError, flag
@@ -38,15 +38,15 @@ _MORE_SEGMENTS = 3
 class OpenFiles:
     """The unfinished files of an output by label; at most `_MOST_OPEN` are open at a time."""
 
-    def __init__(self, form: FileFormat, create: Callable[[str, FileState | None], Output]) -> None:
+    def __init__(self, form: FileFormat, create: Callable[[str], Output]) -> None:
         self.by_label: dict[str, Output] = {}
         self._format, self._create = form, create
         self._open: dict[str, Output] = {}  # In order of last use, least recent first.
 
-    def get(self, label: str, resume: FileState | None = None) -> Output:
+    def get(self, label: str) -> Output:
         """Return the file with a label; create it if it is new."""
         if label not in self.by_label:
-            self.by_label[label] = self._create(label, resume)
+            self.by_label[label] = self._create(label)
         file = self._open[label] = self._open.pop(label, self.by_label[label])
         if len(self._open) > _MOST_OPEN:
             self._open.pop(next(iter(self._open))).close()
@@ -84,7 +84,6 @@ class Writer:
         names: The paths of the output.
         options: The options, including the form of the output.
         cuts: First question id of each file but the first, ascending, for files split by number.
-        resume: The files of a checkpoint of an earlier session, all of them verified.
         provenance: Provenance of the output, without counts; None to record nothing.
         settle: Function called before a file ends, to make the copies that `append` returned.
     """
@@ -94,7 +93,6 @@ class Writer:
         names: OutputPaths,
         options: Options,
         cuts: tuple[int, ...] = (),
-        resume: Iterable[FileState] = (),
         provenance: Provenance | None = None,
         *,
         settle: Callable[[], None] = lambda: None,
@@ -108,11 +106,6 @@ class Writer:
         self._cuts = cuts
         self._finished: list[FileState] = []
         self._files = OpenFiles(self._format, self._create)
-        for file in resume:
-            if file.is_whole:
-                self._finished.append(file.as_verified(names.file(file.label)))
-            else:
-                self._files.get(file.label, file)
 
     def __enter__(self) -> Writer:
         return self
@@ -139,10 +132,6 @@ class Writer:
         end = trailer_bytes(self._form.compression, journal.count + _MORE_SEGMENTS)
         end += self._format.footer_bytes(journal, segment)
         return journal.size + self._between_bytes + segment.size + end <= limit
-
-    def checkpoint(self) -> list[FileState]:
-        """Return the states of all finished and growing files."""
-        return [*self._finished, *(file.checkpoint() for file in self._files.by_label.values())]
 
     def seal(self, report: Report) -> tuple[list[FileState], FileState | None]:
         """End the remaining files; return the states of all, and of the record, if any."""
@@ -187,7 +176,7 @@ class Writer:
         """Return the first file that is not finished; create it if it is new."""
         return self._files.get(f"{len(self._finished):05}" if self._form.split else "")
 
-    def _create(self, label: str, resume: FileState | None) -> Output:
+    def _create(self, label: str) -> Output:
         path, form = self._names.file(label), self._form
         if len(self._files.by_label) == MOST_FILES:
             raise OutputError(
@@ -195,7 +184,7 @@ class Writer:
                 f"{MOST_FILES:,} files from the dates in this dump; split by a number of files, "
                 f"as in {flag('split', '100files')}"
             )
-        return Output(path, form.compression, resume, label=label, indexed=form.is_indexed)
+        return Output(path, form.compression, label=label, indexed=form.is_indexed)
 
     def _end(self, file: Output) -> None:
         self._settle()
@@ -215,7 +204,7 @@ def publish_all(
     """Rename finished files to their final names, and remove other files of an earlier output.
 
     Raises:
-        LostFileError: A file is lost; in this case, no file is renamed.
+        OutputError: A file was removed or changed; in this case, no file is renamed.
     """
     side_files = {names.strays: strays, names.record: record}
     named_files = [(path, file) for path, file in side_files.items() if file is not None]

@@ -1,8 +1,7 @@
 """The main process of the second pass: from buckets of the spill to documents in the output.
 
-The main process assigns positions in the output to the results of each bucket, and saves its
-progress, so that an interrupted pass resumes from that point. Meanwhile, workers copy the data of
-segments into the output. A checkpoint counts when all data before it has been copied.
+The main process assigns positions in the output to the results of each bucket. Meanwhile, workers
+copy the data of segments into the output. An interrupted pass starts over from the spill.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, count, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from so2docs import merge
 from so2docs.counts import RowCounts
@@ -24,7 +23,7 @@ from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.options.choices import Core
 from so2docs.options.table import Options
 from so2docs.output import formats, segments
-from so2docs.output.file import Output, matches_checkpoint
+from so2docs.output.file import Output
 from so2docs.output.part_files import FileState
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
@@ -48,16 +47,15 @@ _MOST_WAITING = 4
 
 
 class PendingCopies:
-    """Pending copies, and the checkpoints waiting for them."""
+    """Copies that workers make while later ranges are merged."""
 
-    def __init__(self, workers: Workers, save: Callable[[Any], None]) -> None:
+    def __init__(self, workers: Workers) -> None:
         self._workers = workers
-        self._save = save
         self._gathered: list[Copy] = []
-        self._waiting: deque[tuple[Future[None], Any]] = deque()
+        self._waiting: deque[Future[None]] = deque()
 
     def add(self, copies: Iterable[Copy]) -> None:
-        """Add copies to make before the next checkpoint counts."""
+        """Add copies to make, and join those that continue each other."""
         for copy in copies:
             joined = self._gathered[-1].join(copy) if self._gathered else None
             if joined is None:
@@ -65,26 +63,19 @@ class PendingCopies:
             else:
                 self._gathered[-1] = joined
 
-    def send(self, temporary: Collection[str], checkpoint: Any) -> None:
-        """Start all added copies for a checkpoint, and then the removal of the temporary files."""
-        task = self._gathered, temporary
+    def send(self, temporary: Collection[str]) -> None:
+        """Start all added copies, and then the removal of the temporary files."""
+        self._waiting.append(self._workers.submit(copy_and_remove, (self._gathered, temporary)))
         self._gathered = []
-        self._waiting.append((self._workers.submit(copy_and_remove, task), checkpoint))
-        limit = self._workers.jobs + _MOST_WAITING
-        while self._waiting and (len(self._waiting) > limit or self._waiting[0][0].done()):
-            self._save_first()
+        while len(self._waiting) > self._workers.jobs + _MOST_WAITING:
+            self._waiting.popleft().result()
 
     def settle(self) -> None:
         """Wait until all added copies are made. Raises the same errors as `send`."""
         while self._waiting:
-            self._save_first()
+            self._waiting.popleft().result()
         copy_all(self._gathered)
         self._gathered = []
-
-    def _save_first(self) -> None:
-        copied, checkpoint = self._waiting.popleft()
-        copied.result()
-        self._save(checkpoint)
 
 
 def copy_and_remove(task: tuple[Iterable[Copy], Iterable[str | Path]]) -> None:
@@ -228,56 +219,18 @@ def _join(tasks: list[BucketTask], segment_bytes: int) -> BucketTask:
     return replace(tasks[0], segment_bytes=segment_bytes, following=tuple(tasks[1:]))
 
 
-@dataclass(slots=True)
-class Checkpoint:
-    """The state of the second pass, from which an interrupted pass resumes.
+class Written(NamedTuple):
+    """The files of an output, complete under their temporary names.
 
     Attributes:
-        next_id: The next question id; None at the start.
-        output: The states of the output files.
-        strays: The state of the side file.
-        record: The state of the record of an output of several files, once these are written.
-        counts: Counts of the rows by result so far, without those of the first pass.
-        report: The report, once all files are written and only need to be renamed; else None.
+        files: The states of the output files.
+        strays: The state of the side file, if there are strays.
+        record: The state of the record of an output of several files.
     """
 
-    next_id: int | None = None
-    output: list[FileState] = field(default_factory=list)
-    strays: FileState | None = None
-    record: FileState | None = None
-    counts: RowCounts = field(default_factory=RowCounts)
-    report: Report | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name, as JSON-compatible values."""
-        return {
-            "next_id": self.next_id,
-            "output": [asdict(file) for file in self.output],
-            "strays": self.strays and asdict(self.strays),
-            "record": self.record and asdict(self.record),
-            "counts": self.counts.as_dict(),
-            "report": self.report and self.report.as_dict(),
-        }
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Checkpoint:
-        """Restore a checkpoint from the result of `to_json`."""
-        return cls(
-            values["next_id"],
-            [FileState.from_json(file) for file in values["output"]],
-            values["strays"] and FileState.from_json(values["strays"]),
-            values["record"] and FileState.from_json(values["record"]),
-            RowCounts.from_dict(values["counts"]),
-            values["report"] and Report.from_dict(values["report"]),
-        )
-
-    def changed_files(self, names: OutputPaths) -> Iterator[str]:
-        """Yield the paths of files that were changed or removed since the checkpoint."""
-        for file in self.output:
-            if not matches_checkpoint(names.file(file.label), names.form.compression, file):
-                yield names.file(file.label)
-        if not matches_checkpoint(names.strays, names.strays_compression, self.strays):
-            yield names.strays
+    files: list[FileState]
+    strays: FileState | None
+    record: FileState | None
 
 
 _ID = re.compile(rb'"Id":([0-9]{10,})')
@@ -299,6 +252,8 @@ class SecondPass:
         provenance: Provenance of the output.
         cuts: First question ids of the second and later files of the output.
         kept: Ids of the questions to write; None for all questions.
+        counts: Counts of the rows by result so far, without those of the first pass.
+        next_id: The next question id; None at the start.
     """
 
     spill: Spill
@@ -311,6 +266,8 @@ class SecondPass:
     provenance: Provenance | None = None
     cuts: tuple[int, ...] = ()
     kept: Kept | None = None
+    counts: RowCounts = field(default_factory=RowCounts)
+    next_id: int | None = None
 
     def __post_init__(self) -> None:
         self.buckets, self._not_read = self.spill.buckets(), []
@@ -319,125 +276,78 @@ class SecondPass:
             self._not_read = [bucket for bucket in self.buckets if bucket[0] not in numbers]
             self.buckets = [bucket for bucket in self.buckets if bucket[0] in numbers]
 
-    def run(self, workers: Workers, report: Report) -> Checkpoint:
-        """Write the documents after the last checkpoint, and finish the files; return the state."""
+    def run(self, workers: Workers, report: Report) -> Written:
+        """Write all documents, and finish the files; return their states."""
         names = self.names
-        saved = self.checkpoint()
-        state = saved or Checkpoint()
         self.cuts = cuts(self.spill, self.buckets, self.options)
-        size, before = sum(size for _, size in self.buckets), self.bytes_before(state)
-        copies = PendingCopies(workers, self.save)
-        provenance, settle = self.provenance, copies.settle
+        copies = PendingCopies(workers)
         with (
-            Writer(
-                names, self.options, self.cuts, state.output, provenance, settle=settle
-            ) as output,
-            Output(
-                names.strays,
-                names.strays_compression,
-                state.strays,
-                level=self.options.level,
-            ) as strays,
-            self.progress.step("writing", None, size, before) as progress_bar,
+            Writer(names, self.options, self.cuts, self.provenance, settle=copies.settle) as output,
+            Output(names.strays, names.strays_compression, level=self.options.level) as strays,
+            self.progress.step("writing", None, sum(size for _, size in self.buckets)) as bar,
         ):
-            if saved is None:
-                self.write_keyless_strays(strays)
-            for result in self.results(workers, state):
+            self.write_keyless_strays(strays)
+            for result in self.results(workers):
                 if result.first_stray:
                     strict.check_lines(report.dump, [result.first_stray])
                 for segment in result.segments:
                     copies.add(output.append(segment))
                 for segment in result.strays:
                     copies.add(strays.place(segment))
-                state.counts += result.counts
-                state.next_id = result.ids.stop
-                temporary = segments.temporary_files(result.segments, result.strays)
-                is_last = state.next_id >> BUCKET_BITS > self.buckets[-1][0]
-                if not is_last and names.output != "-":
-                    state.output, state.strays = output.checkpoint(), strays.checkpoint()
-                copies.send(temporary, None if is_last else state.to_json())
-                progress_bar.update(result.size)
+                self.add(result.counts, result.ids)
+                copies.send(segments.temporary_files(result.segments, result.strays))
+                bar.update(result.size)
             copies.settle()
-            self.leave_out(state)
-            return self.seal(state, report, output, strays)
+            return self.seal(report, output, strays)
 
-    def results(self, workers: Workers, state: Checkpoint) -> Iterator[BucketResult]:
-        """Nest the remaining ranges of question ids, as far as the limit allows.
+    def add(self, counts: RowCounts, ids: range) -> None:
+        """Add the counts of a finished range of question ids."""
+        self.counts += counts
+        self.next_id = ids.stop
 
-        Args:
-            workers: Workers that nest the ranges.
-            state: State of the pass; the caller adds each result to this state before it requests
-                the next result.
+    def results(self, workers: Workers) -> Iterator[BucketResult]:
+        """Nest all ranges of question ids, as far as the limit allows.
+
+        The caller adds each result before it requests the next one.
         """
-        if self.documents_left(state) == 0:
-            return
-        tasks = self.tasks(state, is_stored=workers.jobs > 1)
+        tasks = self.tasks(is_stored=workers.jobs > 1)
         for result in workers.run(bucket.merge_bucket, tasks):
-            left = self.documents_left(state)
+            left = self.documents_left()
             if left is None or result.counts.questions <= left:
                 yield result
             else:  # The worker did not know how many documents the earlier ranges have.
                 segments.remove(result.segments, result.strays)
-                yield bucket.merge_bucket(next(self.tasks(state)))
-            if self.documents_left(state) == 0:
+                yield bucket.merge_bucket(next(self.tasks()))
+            if self.documents_left() == 0:
                 return
 
-    def documents_left(self, state: Checkpoint) -> int | None:
+    def documents_left(self) -> int | None:
         """Return the number of documents that may still be written; None without a limit."""
         limit = self.options.filters.limit
-        return None if limit is None else limit - state.counts.questions
-
-    def checkpoint(self) -> Checkpoint | None:
-        """Return an earlier session's checkpoint; None if it saved none, or a file has changed."""
-        saved = None if self.names.output == "-" else self.spill.get("checkpoint")
-        if not saved:
-            return None
-        state = Checkpoint.from_json(saved)
-        for path in state.changed_files(self.names):
-            log.info(
-                f"rewriting {path}.part from the spill, because it was changed or removed since "
-                "the last session"
-            )
-            return None
-        size = sum(size for _, size in self.buckets) or 1
-        bytes_done = self.bytes_before(state)
-        log.info(f"resuming: {100 * bytes_done // size} % of the documents were already written")
-        return state
-
-    def save(self, checkpoint: dict[str, Any] | None) -> None:
-        """Save a checkpoint; none follows the last documents, since the files end there."""
-        if checkpoint is not None:
-            self.spill.put("checkpoint", checkpoint)
-
-    def bytes_before(self, state: Checkpoint) -> int:
-        """Return the size of the JSON of all finished buckets, in bytes."""
-        first_left = (state.next_id or 0) >> BUCKET_BITS
-        return sum(size for number, size in self.buckets if number < first_left)
+        return None if limit is None else limit - self.counts.questions
 
     def documents(self, report: Report) -> Iterator[Iterator[tuple[int, bytes]]]:
         """Nest every bucket in this process; for each range, yield id and JSON of its documents."""
-        state = Checkpoint()
-        for task in self._ranges(state):
-            limit = self.documents_left(state)
+        for task in self._ranges():
+            limit = self.documents_left()
             with bucket.load_bucket(replace(task, limit=limit)) as nested:
                 prepared = count_and_prepare(nested, self.options)
                 yield (
                     (document.question_id, b"".join((*document.parts, b"}")))
                     for document in prepared
                 )
-                state.counts += nested.counts
+                self.add(nested.counts, task.ids)
                 if self.options.strict:
                     strict.check_lines(report.dump, nested.strays)
-            state.next_id = task.ids.stop
-            if self.documents_left(state) == 0:
+            if self.documents_left() == 0:
                 break
-        self.leave_out(state)
-        self.complete(state, report)
+        self.complete(report)
 
-    def complete(self, state: Checkpoint, report: Report) -> None:
+    def complete(self, report: Report) -> None:
         """Complete the report, and check that all rows are accounted for."""
+        self.leave_out()
         report.fabricated = self.find_fabricated()
-        report += state.counts
+        report += self.counts
         report.check()
         for warning in report.warnings(self.options.filters.sample_size):
             log.warning(warning)
@@ -464,37 +374,36 @@ class SecondPass:
                 fabricated += sum(int(post_id) >= FIRST_FABRICATED_ID for post_id in ids)
         return fabricated
 
-    def leave_out(self, state: Checkpoint) -> None:
+    def leave_out(self) -> None:
         """Count rows after the limit, and rows in buckets without kept questions, as filtered."""
-        state.counts += left_out(self.spill, self._not_read, None)
+        self.counts += left_out(self.spill, self._not_read, None)
         if self.options.filters.limit is not None:
-            state.counts += left_out(self.spill, self.buckets, state.next_id)
+            self.counts += left_out(self.spill, self.buckets, self.next_id)
 
-    def seal(self, state: Checkpoint, report: Report, output: Writer, strays: Output) -> Checkpoint:
+    def seal(self, report: Report, output: Writer, strays: Output) -> Written:
         """Check that all rows are accounted for, and finish the files."""
-        self.complete(state, report)
-        state.report, state.strays = report, None
+        self.complete(report)
+        of_strays = None
         if report.has_strays():
-            state.strays = strays.seal()
+            of_strays = strays.seal()
             report.strays_path = strays.path
         else:
             strays.discard()
-        files, state.record = output.seal(report)
-        state.output = files
+        files, record = output.seal(report)
         if self.options.form.is_indexed and files[0].index is not None:
             report.index_path = self.names.index
         report.output_bytes, report.files = sum(file.size for file in files), len(files)
         if self.options.form.split:
             paths = sorted((self.names.file(file.label) for file in files), key=self.names.place)
             report.first_file, report.last_file = paths[0], paths[-1]
-        return state
+        return Written(files, of_strays, record)
 
-    def tasks(self, state: Checkpoint, *, is_stored: bool = False) -> Iterator[BucketTask]:
+    def tasks(self, *, is_stored: bool = False) -> Iterator[BucketTask]:
         """Yield the remaining ranges of question ids, joined if they are smaller than a segment."""
         form = formats.of(self.options)
         enough = form.bytes_of_segments(sum(size for _, size in self.buckets))
         pending: list[BucketTask] = []
-        for task in self._ranges(state, is_stored=is_stored):
+        for task in self._ranges(is_stored=is_stored):
             pending.append(task)
             if enough == form.segment_bytes or sum(part.size for part in pending) >= enough:
                 yield _join(pending, enough)
@@ -502,8 +411,8 @@ class SecondPass:
         if pending:
             yield _join(pending, enough)
 
-    def _ranges(self, state: Checkpoint, *, is_stored: bool = False) -> Iterator[BucketTask]:
-        next_id, limit, numbers = state.next_id, self.documents_left(state), count()
+    def _ranges(self, *, is_stored: bool = False) -> Iterator[BucketTask]:
+        next_id, limit, numbers = self.next_id, self.documents_left(), count()
         for number, json_bytes in self.buckets:
             if next_id is not None and (number + 1) << BUCKET_BITS <= next_id:
                 continue

@@ -26,7 +26,6 @@ from so2docs.options.choices import FORMATS
 from so2docs.options.option import WHOLE, spell_options
 from so2docs.options.request import FACTS, Fingerprint
 from so2docs.options.table import Filters, Options, RunOptions
-from so2docs.output.part_files import LostFileError
 from so2docs.output.paths import OutputOfConversion, OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.writer import publish_all
@@ -37,7 +36,7 @@ from so2docs.parse.keys import QUESTION, integers, kinds_in
 from so2docs.parse.posts import stray_line
 from so2docs.pipeline import strict
 from so2docs.pipeline.first_pass import FirstPass
-from so2docs.pipeline.second_pass import Checkpoint, SecondPass, copy_and_remove
+from so2docs.pipeline.second_pass import SecondPass, Written
 from so2docs.pipeline.tasks import STEPS
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.processes.worker import peak_memory
@@ -111,10 +110,9 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
     requested_before = Fingerprint(**spill.get("options"))
     of_dump = _differences(before, now)
     of_options = requested_before.differences(requested, of_spill_only=is_finished)
-    if of_options == ["recipe"] and not spill.get("sealed"):
+    if of_options == ["recipe"]:
         # Allow a changed recipe, which may have been corrected after a failure: the first pass does
         # not depend on it.
-        spill.put_later({"checkpoint": None})
         of_options = []
     if of_dump or of_options:
         labels = [spell_options(FACTS.get(name, f"{{{name}}}")) for name in of_options]
@@ -126,13 +124,7 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
 def _another(spill: Spill, differences: list[str], *, is_other_dump: bool = False) -> SpillError:
     """Make the error for a spill of a different conversion; it lists the `differences`."""
     advice = f"run with {flag('restart', True)} to start over, or choose another {flag('work_dir')}"
-    if spill.get("sealed"):
-        advice = (
-            "the other conversion has written its output: finish it with its own options, or run "
-            "with "
-            f"{flag('restart', True)} and {flag('force', True)}"
-        )
-    elif is_other_dump:
+    if is_other_dump:
         advice = (
             "it was made from another dump, or from this dump before it changed: run with "
             f"{flag('restart', True)} to convert the changed dump, or choose another "
@@ -345,30 +337,15 @@ class Session:
     def run(self, *, replaces: bool) -> Report:
         """Run both passes, write the output, and return the report.
 
-        If an earlier session has written all files, only rename them.
-
         Args:
             replaces: Whether an existing output may be replaced.
         """
-        if sealed := self.spill.get("sealed"):
-            finalized = Checkpoint.from_json(sealed)
-            assert finalized.report is not None
-            try:
-                self.publish(finalized)
-            except LostFileError as lost:
-                log.info(
-                    f"ignoring {lost.path}, which was changed or removed since the last session"
-                )
-            else:
-                log.info("resuming: all documents were already written")
-                finalized.report.resumed = True
-                return finalized.report
-        if not replaces:
+        # A session that was killed while it renamed files has checked this.
+        if not (replaces or self.spill.get("publishing")):
             output = OutputOfConversion(self.names, self.provenance)
             output.refuse(output.compare())
             self.names.check_side_files()
-        if not self.spill.get("checkpoint"):
-            self.names.remove_temporaries()
+        self.names.remove_temporaries()
         report = self.report
         report.resumed = any(step.tallies() for step in self.steps)
         form = self.options.form
@@ -381,7 +358,6 @@ class Session:
             uncompressed=uncompressed,
             budget=self.run_options.spill_budget or 0,
         )
-        self.spill.put_later({"sealed": None})
         self.spill.start_run()
         self.set_uncompressed_limit(spare)
         writing = _WRITING_WORK.get(self.options.form.format, 1.0)
@@ -391,34 +367,22 @@ class Session:
             report.spill_bytes = self.spill.size()
             _, report.spill_compressed_bytes = self.spill.block_sizes()
             between = time.perf_counter()
-            finalized = second.run(workers, report)
+            written = second.run(workers, report)
             report.first_pass_seconds = between - begun
             report.second_pass_seconds = time.perf_counter() - between
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
-            # Record that the files are written before they are renamed. If the process is killed
-            # between two renames, the next session renames the other files without `force`.
-            self.spill.put("sealed", finalized.to_json())
             self.spill.remove_temporary()
-            self.publish(finalized)
-            if not self.run_options.keep_spill:
-                # Remove the blocks in workers, since freeing the memory of a gigabyte of files
-                # keeps a core busy for 0.2 s.
-                for _ in workers.run(
-                    copy_and_remove, (((), (path,)) for path in self.spill.block_files())
-                ):
-                    pass
+            self.publish(written)
         return report
 
-    def publish(self, finalized: Checkpoint) -> None:
+    def publish(self, written: Written) -> None:
         """Make the files of the recipe, if any; then rename all files to their final names."""
         recipe = self.options.recipe and self.options.recipe.recipe
-        is_unfinished = finalized.report and not finalized.output[0].label
-        if recipe and recipe.finish and is_unfinished:
-            finalized.output, finalized.record = recipe.finish(
-                recipe, self.names, finalized.output[0], finalized.report
-            )
-            self.spill.put("sealed", finalized.to_json())
-        publish_all(self.names, finalized.output, finalized.strays, finalized.record)
+        files, record = written.files, written.record
+        if recipe and recipe.finish:
+            files, record = recipe.finish(recipe, self.names, files[0], self.report)
+        self.spill.put("publishing", True)
+        publish_all(self.names, files, written.strays, record)
 
     def set_uncompressed_limit(self, spare: int) -> None:
         """Limit the uncompressed data in the spill as requested, or else as `spare` allows."""

@@ -66,7 +66,7 @@ class ChangedDocuments(ChangeLines):
 
     def footer(self) -> bytes:
         """Return the bytes after the last document."""
-        return self._format.footer(Journal(""))
+        return self._format.footer(Journal())
 
     def _name_site(self, change: Change) -> None:
         if self._site_field is None:

@@ -15,7 +15,7 @@ from so2docs.escape import to_yaml
 from so2docs.options.recipe import Recipe
 from so2docs.output.file import Output
 from so2docs.output.index import Index
-from so2docs.output.part_files import FileState, LostFileError, part_path
+from so2docs.output.part_files import FileState, part_path
 from so2docs.output.paths import OutputPaths
 from so2docs.output.product import write_record
 from so2docs.output.provenance import load
@@ -47,9 +47,6 @@ def finish_set(
             by name; returns the number of records.
         text: First part of the text of the README.
     """
-    for path, file in records.all_files(names.output):
-        if file.find(path) != part_path(path):
-            raise LostFileError(path)
     record = b""
     if records.index is not None:
         record = Index(Path(part_path(names.index)).read_bytes()).record

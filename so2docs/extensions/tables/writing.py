@@ -218,7 +218,7 @@ class FileWriter:
         """Start the only table."""
         encoder = ENCODERS[self._form](columns.schema, self._dialect)
         self._file = file = Output(self._path, encoder.compression)
-        self._files = OpenFiles(encoder, lambda label, resume: file)
+        self._files = OpenFiles(encoder, lambda label: file)
 
     def append(self, segment: Segment) -> None:
         """Copy a segment to the file."""

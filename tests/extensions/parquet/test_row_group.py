@@ -84,7 +84,7 @@ def written(groups: list[list[dict[str, Any]]], path: Path) -> RecordParquet:
     """Write a file with a row group for each list of records."""
     form = RecordParquet(OutputForm("parquet", "none"))
     form.record_schema = SCHEMA
-    journal, data = Journal(str(path), form.header), io.BytesIO()
+    journal, data = Journal(form.header), io.BytesIO()
     data.write(form.header)
     for records in groups:
         segment = row_group(form, records)
