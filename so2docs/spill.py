@@ -336,7 +336,6 @@ class Spill:
         tally: ChunkTally,
         *,
         instead_of: int | None = None,
-        values: dict[str, Any] | None = None,
     ) -> None:
         """Add a finished chunk and its blocks to the index, in one transaction.
 
@@ -346,7 +345,6 @@ class Spill:
             blocks: Positions of the blocks in the file.
             tally: Counts of the chunk.
             instead_of: Number of a chunk to replace; its file is deleted.
-            values: JSON values to store together with the chunk, by name.
         """
         self.budget.settle(chunk, blocks)
         former = [] if instead_of is None else self.read_blocks(instead_of)
@@ -354,7 +352,6 @@ class Spill:
         size = os.path.getsize(path)
         row = (chunk, file, size, text, checksum(chunk, file, size, text, blocks))
         self._database.run(
-            storing(values or {}),
             ("INSERT INTO chunks VALUES (?, ?, ?, ?, ?)", [row]),
             (
                 f"INSERT INTO blocks ({_COLUMNS}, chunk) VALUES ({'?, ' * 8}{int(chunk)})",

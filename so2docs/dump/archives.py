@@ -21,7 +21,7 @@ from typing import BinaryIO
 from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import join_names, members_with
-from so2docs.dump.layers import START, Mark, Parts, Place, Stream, read_blocks
+from so2docs.dump.layers import Parts, Stream, read_blocks
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.schema import Table
 
@@ -66,14 +66,10 @@ class Archive(ABC):
         self._opened = 0
         self._block = Stream(read_blocks(lambda _: b""))
         self._number = -1
-        self._place = START
-        self._earlier: list[tuple[int, Place]] = []
 
     @abstractmethod
-    def open_block(
-        self, entry: Entry, threads: int, work_dir: str | None, place: Place = START
-    ) -> Parts:
-        """Decompress the block of an entry, from a place in it."""
+    def open_block(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
+        """Decompress the block of an entry."""
 
     @abstractmethod
     def codecs(self) -> dict[str, int]:
@@ -116,19 +112,7 @@ class Archive(ABC):
         """Announce a member to be read, so that members never announced can be skipped."""
         self._expected.add(entry)
 
-    def resume_after(self, entry: Entry, place: Place) -> None:
-        """For later members of the block, start decompression at this place in a member."""
-        in_block = place._replace(offset=entry.offset + place.offset, crc=0)
-        self._earlier.append((entry.block, in_block))
-
-    def read(
-        self,
-        entry: Entry,
-        threads: int,
-        work_dir: str | None,
-        place: Place | None = None,
-        mark: Mark = lambda _: None,
-    ) -> Parts:
+    def read(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
         """Read a member, and stop reading any other member.
 
         The bytes before the member in its block are skipped. A thread reads the member, and may
@@ -138,8 +122,6 @@ class Archive(ABC):
             entry: The member.
             threads: Number of decompression threads.
             work_dir: Folder for temporary files; the system's temporary folder if None.
-            place: Place to start at, from an earlier `mark`; None for the start of the member.
-            mark: Called with places in the member, before the bytes after them are returned.
 
         Raises:
             ArchiveError: The member is encrypted, or its compression is not supported.
@@ -155,18 +137,11 @@ class Archive(ABC):
                 self._expected.clear()
                 # The open block skips members that were not announced, so open it again.
                 self._number = -1
-            places = [place for number, place in self._earlier if number == entry.block]
-            first = max((place for place in places if place.offset <= entry.offset), default=START)
-            if place is not None:
-                first = place._replace(offset=entry.offset + place.offset)
-                self._number = -1
             if self._number != entry.block or self._block.count > entry.offset:
                 self._block.close()
-                self._block = Stream(self.open_block(entry, threads, work_dir, first))
-                self._block.count, self._place = first.offset, first
+                self._block = Stream(self.open_block(entry, threads, work_dir))
                 self._number = entry.block
-            start, end, at, crc = entry.offset, entry.offset + entry.size, 0, first.crc
-            mark(self._place._replace(offset=self._place.offset - start, crc=crc))
+            start, end, at, crc = entry.offset, entry.offset + entry.size, 0, 0
         while at < end:
             with self._lock:
                 if self._opened != opened:
@@ -178,11 +153,8 @@ class Archive(ABC):
                     # Reopen the block for its other members, so that they fail with the same error.
                     self._number = -1
                     raise
-                latest = self._place
             if not data:
                 raise EOFError
-            if latest.offset == at:
-                mark(latest._replace(offset=at - start, crc=crc))
             at += len(data)
             if at <= start:
                 continue
@@ -190,10 +162,6 @@ class Archive(ABC):
             if at == end and entry.crc is not None and crc != entry.crc:
                 raise OSError("its checksum is wrong")
             yield data
-
-    def _mark(self, place: Place) -> None:
-        """Store the latest place in the open block."""
-        self._place = place
 
     def close(self) -> None:
         """Stop any decompression threads, and close the file."""
@@ -234,10 +202,8 @@ class Zip(Archive):
         """Return the number of members by compression method."""
         return dict(Counter(map(_name_method, self._members)))
 
-    def open_block(
-        self, entry: Entry, threads: int, work_dir: str | None, place: Place = START
-    ) -> Parts:
-        """Decompress the block of an entry from its start; places are neither used nor marked."""
+    def open_block(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
+        """Decompress the block of an entry."""
         member = self._members[entry.block]
         with _translate_zip_errors(self.name):
             if member.flag_bits & _ENCRYPTED:

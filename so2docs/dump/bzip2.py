@@ -24,7 +24,7 @@ from itertools import chain
 from math import inf
 
 from so2docs.dump.kinds import BZIP2
-from so2docs.dump.layers import BLOCK_BYTES, START, Mark, Parts, Place, Read
+from so2docs.dump.layers import BLOCK_BYTES, Parts, Read
 from so2docs.parse.core import choose_core, compiled
 
 _BLOCK = 0x314159265359
@@ -210,12 +210,11 @@ class _Input:
         numbers: Positions of the numbers already found after `position`.
     """
 
-    def __init__(self, read: Read, decoder: Decoder, position: int) -> None:
+    def __init__(self, read: Read, decoder: Decoder) -> None:
         self._read = read
         self._decoder = decoder
         self._data = bytearray()
-        self._first = position // 8 * 8
-        self._searched = self.position = position
+        self._first = self._searched = self.position = 0
         self.failure: Exception = EOFError()
         self.at_end = False
         self.numbers: deque[int] = deque()
@@ -322,24 +321,22 @@ class _Reader:
         pool: ThreadPoolExecutor,
         *,
         ahead: int,
-        place: Place,
         end: float,
     ) -> None:
-        self._input = _Input(read, decoder, place.packed)
-        self._place = place
+        self._input = _Input(read, decoder)
         self._end = end
         self._decoder = decoder
         self._pool = pool
         self._ahead = ahead
         self._tasks: deque[_Task] = deque()
 
-    def parts(self, mark: Mark) -> Parts:
-        """Yield the decompressed bytes of all streams; call `mark` before each block."""
+    def parts(self) -> Parts:
+        """Yield the decompressed bytes of all streams."""
         data = self._input
-        offset, _, level, combined, _ = self._place
-        while level or (level := data.read_header()):
+        offset = 0
+        while level := data.read_header():
+            combined = 0
             while data.read_number() == _BLOCK:
-                mark(Place(offset, data.position, level, combined))
                 block = self._read_block(level, offset)
                 data.move(data.position // 8 * 8 + block.end)
                 for part in chain((block.start,), block.parts):
@@ -351,7 +348,6 @@ class _Reader:
             if data.bits(data.position + _NUMBER_BITS, _CRC_BITS) != combined:
                 raise OSError("the checksum of a stream is wrong")
             data.move(-(-(data.position + _END_BITS) // 8) * 8)
-            level = combined = 0
 
     def _read_block(self, level: int, offset: int) -> DecodedBlock:
         """Return the decoded block at the current position of the input.
@@ -415,8 +411,6 @@ class _Reader:
 def decompress_bzip2(
     read: Read,
     threads: int,
-    place: Place = START,
-    mark: Mark = lambda _: None,
     end: float = inf,
 ) -> Parts:
     """Decompress one or more bzip2 streams block by block, in several threads.
@@ -424,8 +418,6 @@ def decompress_bzip2(
     Args:
         read: Reads compressed bytes.
         threads: Number of threads.
-        place: Place to start at, from an earlier `mark`.
-        mark: Called before each block with its place.
         end: Number of decompressed bytes after which no blocks are decoded ahead of time.
 
     Raises:
@@ -436,7 +428,7 @@ def decompress_bzip2(
     threads = max(1, threads)
     pool = ThreadPoolExecutor(threads, "so2docs-bzip2")
     try:
-        reader = _Reader(read, decoder, pool, ahead=threads + 2, place=place, end=end)
-        yield from reader.parts(mark)
+        reader = _Reader(read, decoder, pool, ahead=threads + 2, end=end)
+        yield from reader.parts()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -29,7 +29,7 @@ from typing import BinaryIO, NamedTuple
 from so2docs.counts import plural
 from so2docs.dump import storage
 from so2docs.dump.kinds import check_head, check_root
-from so2docs.dump.layers import BLOCK_BYTES, Restart
+from so2docs.dump.layers import BLOCK_BYTES
 from so2docs.dump.storage import changed_error, check_unchanged, unreadable_dump
 from so2docs.errors import (
     DumpError,
@@ -441,10 +441,6 @@ class Dump:
         for number, start in enumerate(range(self.start, self.end, size)):
             if number not in done_chunks:
                 yield Chunk(number, self, start, min(start + size, self.end))
-
-    def restart_after(self, chunk: Chunk) -> Restart | None:
-        """Return None, since the ranges of a file can be read in any order."""
-        return None
 
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
         """Return the size of the file, and the size of the chunks in `done_chunks`, in bytes."""

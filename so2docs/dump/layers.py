@@ -14,11 +14,10 @@ import re
 import select
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from so2docs.dump import storage
 from so2docs.errors import (
@@ -55,52 +54,6 @@ Parts = Generator[bytes | memoryview, None, None]
 
 A part can be a view of memory that the generator reuses: it is valid until the next part is taken.
 """
-
-
-class Place(NamedTuple):
-    """The start of a block.
-
-    Attributes:
-        offset: Number of decompressed bytes before the block, from the start of the stream or of
-            the archive member; negative for a block that starts before the member.
-        packed: Number of compressed bits (bzip2) or bytes (LZMA2) before the block.
-        level: Level of the bzip2 stream; 0 at the start of the data, and for LZMA2.
-        combined: Checksum of the earlier blocks of the bzip2 stream.
-        crc: CRC-32 of the earlier bytes of the member.
-    """
-
-    offset: int = 0
-    packed: int = 0
-    level: int = 0
-    combined: int = 0
-    crc: int = 0
-
-
-START = Place()
-
-Mark = Callable[[Place], object]
-"""Function called with the place of a block before the first byte of the block is returned."""
-
-
-class Restart(NamedTuple):
-    """The first chunk that a resumed session reads from a stream.
-
-    Attributes:
-        chunk: Number of the chunk; all chunks before it are committed.
-        offset: Number of decompressed bytes before the chunk.
-        head: Bytes before the first row, decoded as Latin-1 for JSON.
-        place: Place at which decompression starts, at or before the chunk.
-    """
-
-    chunk: int
-    offset: int
-    head: str
-    place: Place
-
-    @classmethod
-    def from_json(cls, value: Any) -> Restart | None:
-        """Make a restart from its JSON form; return None for null."""
-        return value and cls(value[0], value[1], value[2], Place(*value[3]))
 
 
 def read_blocks(read: Read) -> Parts:
@@ -335,8 +288,6 @@ class Layers:
         reader: The top layer.
         counted: The layer whose bytes measure progress.
         stack: Resources to close at the end.
-        layers: Number of decompressors and decoders.
-        places: Places marked in the lowest layer, some of them ahead of the rows read so far.
     """
 
     name: str
@@ -350,8 +301,6 @@ class Layers:
     reader: io.BufferedReader = field(init=False)
     counted: Stream | PolledFile = field(init=False)
     stack: ExitStack = field(default_factory=ExitStack)
-    layers: int = 0
-    places: deque[Place] = field(default_factory=deque)
 
     def add_file(self, file: BinaryIO) -> None:
         """Add the lowest layer: an open file, which `close` leaves open."""
@@ -368,7 +317,6 @@ class Layers:
         stream = Stream(parts, self.name, kind)
         self.stack.callback(stream.close)
         self.reader = io.BufferedReader(stream, HEAD_BYTES)
-        self.layers += 1
         return stream
 
     def decode(self) -> None:

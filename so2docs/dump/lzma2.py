@@ -28,7 +28,7 @@ from itertools import chain, islice
 from typing import BinaryIO, NamedTuple
 
 from so2docs.dump.compressed import Decompressor, decompress_streams
-from so2docs.dump.layers import BLOCK_BYTES, START, Mark, Parts, Place, Read, skip
+from so2docs.dump.layers import BLOCK_BYTES, Parts, Read, skip
 from so2docs.parse.core import choose_core, compiled
 
 ReadAt = Callable[[int, int], bytes]
@@ -75,10 +75,9 @@ class Block(NamedTuple):
     length: int
 
 
-def find_blocks(read_at: ReadAt, size: int, place: Place = START) -> Iterator[Block]:
+def find_blocks(read_at: ReadAt, size: int) -> Iterator[Block]:
     """Find blocks from the headers of chunks, up to the end or the first invalid block."""
-    offset, start, length = place.offset, place.packed, 0
-    at = start
+    offset = start = length = at = 0
     while at < size:
         header = read_at(_HEADER_BYTES, at).ljust(_HEADER_BYTES, b"\xff")
         control = header[0]
@@ -296,9 +295,6 @@ def decompress_blocks(
     method: Method,
     threads: int,
     is_wanted: Callable[[int, int], bool],
-    *,
-    place: Place = START,
-    mark: Mark = lambda _: None,
     work_dir: str | None,
 ) -> Parts:
     """Decompress an LZMA2 stream, several blocks at a time.
@@ -310,8 +306,6 @@ def decompress_blocks(
         threads: Number of decompression threads; fewer if they would take too much memory.
         is_wanted: Returns whether any byte between two offsets in the decompressed stream is
             needed. A block without needed bytes is skipped: zeros replace its bytes.
-        place: Start of the first block.
-        mark: Called with the place of each block, if there are several.
         work_dir: Folder for temporary files; the system's temporary folder if None.
 
     Yields:
@@ -321,16 +315,15 @@ def decompress_blocks(
         EOFError: The stream is truncated.
         lzma.LZMAError: The stream is damaged.
     """
-    blocks = find_blocks(read_at, size, place)
+    blocks = find_blocks(read_at, size)
     first = list(islice(blocks, 2))
-    end = place.packed
+    end = 0
     if len(first) > 1:
         threads = min(threads, max(1, _DICTIONARIES // method.dictionary))
         most = _MOST_IN_MEMORY // (threads + 1)
         new = partial(_Decoding, read_at=read_at, method=method, most=most, work_dir=work_dir)
         start = partial(new, windows=[])
         for block, parts in _decode(chain(first, blocks), threads, is_wanted, start):
-            mark(Place(block.offset, block.start))
             yield from parts
             end = block.start + block.size
     if end < size or not end:

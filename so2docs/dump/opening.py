@@ -19,15 +19,11 @@ from so2docs.dump.dump import Dump, open_dump
 from so2docs.dump.kinds import Kind, detect_kind
 from so2docs.dump.layers import (
     HEAD_BYTES,
-    START,
     Layers,
     Parts,
-    Place,
     Read,
-    Restart,
     detect_encoding,
     read_blocks,
-    skip,
 )
 from so2docs.dump.storage import changed_error, unreadable_dump
 from so2docs.errors import DumpError, without_secrets
@@ -44,8 +40,6 @@ _MOST_LAYERS = 5
 _MOST_LICENSE = 64 * 1024
 _STREAM_WORK = 2
 """Approximate cost of reading a byte from a stream, relative to a plain file."""
-
-_BZIP2 = "a bzip2 file"
 
 
 class SourceFile:
@@ -238,31 +232,26 @@ class TableFile:
         shares_a_block = self.entry is not None and self.place[:2] == other.place[:2]
         return shares_a_block and self.place < other.place
 
-    def open(
-        self, *, threads: int = 1, work_dir: str | None = None, restart: Restart | None = None
-    ) -> AnyDump:
+    def open(self, *, threads: int = 1, work_dir: str | None = None) -> AnyDump:
         """Open the table and read its start; if it is already open, return it unchanged.
 
         Args:
             threads: Number of decompression threads.
             work_dir: Folder for a copy of an archive that is inside another archive or comes from
                 standard input; the system's temporary folder if None.
-            restart: The chunk at which to start; None for the first.
         """
         if self.dump is None:
             if self.source.is_plain:
                 dump: AnyDump = open_dump(self.source.path, self.table)
             else:
-                dump = self._open_stream(threads, work_dir, restart)
+                dump = self._open_stream(threads, work_dir)
             if dump.identity != self.source.identity:
                 dump.close()
                 raise changed_error(self.name, "changed before it was read")
             self.dump, self.size = dump, dump.size
         return self.dump
 
-    def _open_stream(
-        self, threads: int, work_dir: str | None, restart: Restart | None
-    ) -> StreamDump:
+    def _open_stream(self, threads: int, work_dir: str | None) -> StreamDump:
         source, layers = self.source, Layers(self.name, self.table)
         archive = source.archive()
         if archive is not None:  # It stays open, because it may contain other tables.
@@ -271,31 +260,20 @@ class TableFile:
             reader = source.open()
             if not source.is_stream:
                 layers.stack.callback(reader.close)
-            if restart is not None:
-                reader.seek(restart.place.packed // 8)
             layers.add_file(reader)
         if source.is_file:
             layers.file, layers.identity = source.path, storage.identify(source.path, reader)
             layers.total = layers.identity.size
         try:
-            if restart is None:
-                _unwrap(layers, threads, work_dir, archive)
-                layers.decode()
-            else:
-                _continue(layers, source, threads, work_dir, restart)
+            _unwrap(layers, threads, work_dir, archive)
+            layers.decode()
             layers.read_ahead()
         except BaseException:
             layers.close()
             raise
         from so2docs.dump.stream import StreamDump  # Only needed for streams.
 
-        return StreamDump(layers, restart)
-
-    def pass_over(self, restart: Restart | None) -> None:
-        """Skip a table that was already read; later tables are read from the place of `restart`."""
-        archive = self.source.archive()
-        if restart is not None and self.entry is not None and archive is not None:
-            archive.resume_after(self.entry, restart.place)
+        return StreamDump(layers)
 
     def close(self) -> None:
         """Close the table; a stream cannot be reread."""
@@ -314,24 +292,6 @@ def _open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
     except BaseException:
         file.close()
         raise
-
-
-def _continue(
-    layers: Layers, file: SourceFile, threads: int, work_dir: str | None, restart: Restart
-) -> None:
-    """Decompress a file with one layer, hence in UTF-8, from a later chunk on."""
-    archive, place, mark = file.archive(), restart.place, layers.places.append
-    before = restart.offset - max(0, place.offset)
-    if archive is not None:
-        entry = archive.find(layers.table)
-        parts = archive.read(entry, threads, work_dir, place, mark)
-        layers.expected = layers.total = entry.size
-        layers.counted = layers.add_layer(skip(parts, before), archive.kind)
-        layers.counted.count = restart.offset
-    else:
-        layers.counted.count, layers.expected = place.packed // 8, file.expected
-        parts = _decompress(_BZIP2, layers, threads, place)
-        layers.add_layer(skip(parts, before), _BZIP2)
 
 
 def _unwrap(layers: Layers, threads: int, work_dir: str | None, archive: Archive | None) -> None:
@@ -362,21 +322,19 @@ def _unwrap(layers: Layers, threads: int, work_dir: str | None, archive: Archive
     )
 
 
-def _decompress(kind: str, layers: Layers, threads: int, place: Place = START) -> Parts:
-    """Decompress the innermost layer; only bzip2 can start at another place."""
+def _decompress(kind: str, layers: Layers, threads: int) -> Parts:
+    """Decompress the innermost layer."""
     # Imported here, because plain dumps need none of them.
     from so2docs.dump.bzip2 import decompress_bzip2
     from so2docs.dump.compressed import decompress_gzip, decompress_xz, decompress_zstd
 
-    read = layers.reader.read1
-    if kind == _BZIP2:
-        return decompress_bzip2(read, threads, place, layers.places.append)
     by_kind = {
+        "a bzip2 file": decompress_bzip2,
         "a gzip file": decompress_gzip,
         "an xz file": decompress_xz,
         "a zstd file": decompress_zstd,
     }
-    return by_kind[kind](read, threads)
+    return by_kind[kind](layers.reader.read1, threads)
 
 
 def _read_opened(reader: Any) -> Parts:
@@ -405,6 +363,6 @@ def _save(read: Read, work_dir: str | None) -> BinaryIO:
 def _read_member(layers: Layers, archive: Archive, threads: int, work_dir: str | None) -> None:
     """Add a layer that reads the table's member; progress then counts bytes of the member."""
     entry = archive.find(layers.table)
-    parts = archive.read(entry, threads, work_dir, mark=layers.places.append)
+    parts = archive.read(entry, threads, work_dir)
     layers.counted = layers.add_layer(parts, archive.kind)
     layers.expected = layers.total = entry.size

@@ -25,7 +25,7 @@ from so2docs.dump.compressed import (
     raw_lzma,
     read_range,
 )
-from so2docs.dump.layers import START, Parts, Place, Read, read_blocks
+from so2docs.dump.layers import Parts, Read, read_blocks
 from so2docs.dump.lzma2 import Method, ReadAt, decompress_blocks
 from so2docs.dump.seven_zip_header import KIND, Coder, Folder, read_header
 from so2docs.errors import ArchiveError
@@ -88,18 +88,16 @@ class SevenZip(Archive):
         """Return the number of blocks by compression method."""
         return dict(Counter(_join_names(reversed(folder.coders)) for folder in self._folders))
 
-    def open_block(
-        self, entry: Entry, threads: int, work_dir: str | None, place: Place = START
-    ) -> Parts:
-        """Decompress the block of an entry, from a place in it."""
+    def open_block(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
+        """Decompress the block of an entry."""
         folder = self._folders[entry.block]
         method, properties = folder.coders[0]
         if len(folder.coders) == 1 and method == _BZIP2:
-            self.file.seek(folder.start + place.packed // 8)
-            packed = read_range(self.file, folder.packed - place.packed // 8)
+            self.file.seek(folder.start)
+            packed = read_range(self.file, folder.packed)
             ends = [member.offset + member.size for member in self._members_to_read(entry.block)]
             end = max(ends, default=folder.size)
-            return decompress_bzip2(packed, threads, place, self._mark, end)
+            return decompress_bzip2(packed, threads, end)
         # Files in object stores are read once, in order, so decompress them as one stream.
         is_local = isinstance(self.file, io.FileIO | io.BufferedIOBase)
         if len(folder.coders) == 1 and method == _LZMA2 and is_local:
@@ -108,8 +106,6 @@ class SevenZip(Archive):
                 folder.packed,
                 _lzma2(self.name, properties, folder.size),
                 *(threads, self._tell_wanted(entry.block)),
-                place=place,
-                mark=self._mark,
                 work_dir=work_dir,
             )
         return _decompress(self.name, self.file, folder)

@@ -7,8 +7,7 @@ soon as a piece is committed, the next one overwrites its file, and only a few e
 long rows and pieces are.
 
 The bounds of pieces depend only on the bytes of the stream, so a resumed conversion makes the same
-pieces and skips the committed pieces. If the stream has places to start at, decompression continues
-at the last place before the first missing piece.
+pieces and skips the committed pieces.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from so2docs.dump.dump import (
     last_good_row,
     read_prolog,
 )
-from so2docs.dump.layers import BLOCK_BYTES, Layers, Restart
+from so2docs.dump.layers import BLOCK_BYTES, Layers
 from so2docs.errors import DumpError, Location, MalformedDumpError, TruncatedDumpError
 from so2docs.parse.rows import ROW_START
 from so2docs.schema import Table
@@ -154,7 +153,6 @@ _MOST_IN_MEMORY = 1024 * 1024
 """Maximum size of a piece that is not written to a file; archives of small sites have no others."""
 _GROWTH = 64
 _EXCERPT_BYTES = 1024 * 1024
-_MOST_HEAD = 4096
 
 
 def piece_bytes(offset: int) -> int:
@@ -208,15 +206,12 @@ class StreamDump:
 
     chunk_bytes = 0
 
-    def __init__(self, layers: Layers, restart: Restart | None = None) -> None:
+    def __init__(self, layers: Layers) -> None:
         """Read the start of the dump."""
         self.layers = layers
         self.path = layers.name
         try:
-            read = layers.reader.read1
-            if restart is not None:
-                read = io.BytesIO(restart.head.encode("latin-1")).read
-            prolog = read_prolog(self.path, read, layers.table)
+            prolog = read_prolog(self.path, layers.reader.read1, layers.table)
         except BaseException:
             layers.close()
             raise
@@ -225,12 +220,10 @@ class StreamDump:
         self.size = layers.expected or 0
         self._end: End | None = None
         self._start = prolog.start
-        self._first = (0, self._start) if restart is None else restart[:2]
         self._rows = StreamedRows(self.path, layers.reader, prolog, layers.table)
         self._error: DumpError | None = None
         self._positions: dict[int, int] = {}
-        self._restarts: dict[int, Restart | None] = {}
-        self._shown = 0 if restart is None else layers.counted.count
+        self._shown = 0
         self._folder: Path | None = None
         self._free: list[Path] = []
 
@@ -257,7 +250,7 @@ class StreamDump:
         """
         self._folder = folder / PIECES
         shutil.rmtree(self._folder, ignore_errors=True)
-        number, offset = self._first
+        number, offset = 0, self._start
         try:
             while not self._rows.at_end:
                 target = (size and size - (offset - self._start) % size) or piece_bytes(offset)
@@ -270,7 +263,6 @@ class StreamDump:
                         self._free.pop()
                     length = piece.end
                     self._positions[number] = self.layers.counted.count
-                    self._restarts[number] = self._restart_at(number + 1, offset + length)
                     if length:
                         yield Chunk(number, piece, 0, length)
                 offset += length
@@ -317,24 +309,6 @@ class StreamDump:
         error.location = Location(offset + length + beyond, None, last_id)
         if isinstance(error, TruncatedDumpError):
             error.excerpt = self.frame[0] + b"\n" + tail[start:]
-
-    def _restart_at(self, chunk: int, offset: int) -> Restart | None:
-        """Return the restart of a chunk from the last place before it; None without such a place.
-
-        Places count the bytes of the lowest layer, which must be the only layer.
-        """
-        places = self.layers.places
-        while len(places) > 1 and places[1].offset <= offset:
-            places.popleft()
-        if self.file is None or self.layers.layers > 1 or len(self.head) > _MOST_HEAD:
-            return None
-        if not places or places[0].offset > offset:
-            return None
-        return Restart(chunk, offset, self.head.decode("latin-1"), places[0])
-
-    def restart_after(self, chunk: Chunk) -> Restart | None:
-        """Return the restart after a chunk; None if the stream must be read from its start."""
-        return self._restarts.pop(chunk.number)
 
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
         """Return the size of the file, and the number of bytes before the first chunk to read."""

@@ -16,7 +16,6 @@ from typing import Any
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, End
-from so2docs.dump.layers import Restart
 from so2docs.dump.opening import TableFile
 from so2docs.options.table import Options
 from so2docs.parse import repeats
@@ -66,11 +65,6 @@ class FirstPass:
         values = self.spill.get(f"end of {self.table.name}")
         return None if values is None else End(**values)
 
-    @property
-    def restart(self) -> Restart | None:
-        """The place where a resumed session continues to read a stream; None for its start."""
-        return Restart.from_json(self.spill.get(f"restart of {self.table.name}"))
-
     def tallies(self) -> dict[int, ChunkTally]:
         """Return the counts of the committed chunks, filed or not, by their number in the spill."""
         sequence = self.table.sequence
@@ -90,7 +84,6 @@ class FirstPass:
             end = self.read(workers, tallies, posts_map, seen_ids or repeats.SeenIds())
             self.spill.put_later({f"end of {self.table.name}": asdict(end)})
         else:
-            self.file.pass_over(self.restart)
             with self.progress.step(self.file.label, self.file.work, 1, 1):
                 pass
         if self.options.strict:
@@ -116,31 +109,15 @@ class FirstPass:
         reader = TableReader(workers, self.progress, self.work_dir, self.threads)
         done = {number - self.first_chunk: tally for number, tally in spilled.items()}
         folder = self.spill.folder
-        restart = self.restart
         if done and not self.file.source.is_plain:
-            self.log_restart(restart)
-        opened = reader.open(self.file, visit, folder, self.chunk_bytes, done, restart=restart)
+            log.info("resuming: decompressing %s from its start", self.name)
+        opened = reader.open(self.file, visit, folder, self.chunk_bytes, done)
         with opened as (dump, results):
             for result in results:
                 path, blocks, pages = result.value
-                restart = dump.restart_after(result.chunk)
-                values = {f"restart of {self.table.name}": restart} if restart else None
-                number = self.number(result.chunk)
-                self.spill.commit(number, path, blocks, result.tally, values=values)
+                self.spill.commit(self.number(result.chunk), path, blocks, result.tally)
                 seen_ids.add(pages)
             return dump.chunk_end(self.chunk_bytes)
-
-    def log_restart(self, restart: Restart | None) -> None:
-        """Log the byte from which the stream is decompressed."""
-        if restart is None or restart.place.packed == 0:
-            log.info(
-                "resuming: decompressing %s from its start, since decompression cannot start "
-                "at a later place",
-                self.name,
-            )
-        else:
-            offset = f"{restart.offset:,}"
-            log.info("resuming: decompressing %s from byte %s on", self.name, offset)
 
     def number(self, chunk: Chunk) -> int:
         """Return the number of a chunk in the spill."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, Dump
-from so2docs.dump.layers import Restart
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source
 from so2docs.errors import DumpError
@@ -47,8 +46,6 @@ class TableReader:
         folder: str | Path,
         chunk_bytes: int | None = None,
         done: Mapping[int, ChunkTally] | None = None,
-        *,
-        restart: Restart | None = None,
     ) -> Iterator[tuple[AnyDump, Iterator[ChunkResult]]]:
         """Open a table, and read its chunks in workers.
 
@@ -58,13 +55,12 @@ class TableReader:
             folder: Folder for the pieces of a table that is read as a stream.
             chunk_bytes: Size of a chunk, in bytes; None for the default.
             done: Counts of the chunks read by an earlier session, by chunk number.
-            restart: Where to start in a stream; None for its start.
 
         Yields:
             The open table, and the results of the chunks not in `done`, in order.
         """
         done = done or {}
-        dump = file.open(threads=self.threads, work_dir=self.work_dir, restart=restart)
+        dump = file.open(threads=self.threads, work_dir=self.work_dir)
         with closing(dump):
             size = dump.chunk_bytes if chunk_bytes is None else chunk_bytes
             tasks = (
