@@ -234,10 +234,7 @@ def _run(
             finish(report)
         # Release the lock first, so that a kill during the removal leaves a valid spill.
         with disk_errors():
-            if run.keep_spill:
-                spill.put_all({"finished": True, "publishing": False})
-            else:
-                spill.remove()
+            spill.remove()
     return report
 
 

@@ -108,7 +108,6 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
     """Options of `so2docs.convert` and `so2docs.convert_all`."""
 
     split: str | None
-    keep_spill: bool
     update: bool
     force: bool
     restart: bool

@@ -25,9 +25,6 @@ from so2docs.domain import is_typed_date
 from so2docs.errors import OptionError, did_you_mean, flag
 
 Group = Literal["Input", "Filters", "Documents", "Output", "Run"]
-Decides = Literal["spill", "output", "run"]
-"""The result that an option affects: the spill of the first pass, only the output, or neither."""
-
 Where = Literal["documents", "files", "local", "iterator", "convert"]
 """The functions that take an option: all that make documents, all that write files, all that run on
 this machine, only `documents`, `convert` and `convert_all`, or only the last two."""
@@ -69,7 +66,7 @@ class Option:
         help: Description in one sentence; options in it are in the form of
             `spell_options`.
         accepts: Type of the keyword.
-        decides: The result that the option affects.
+        decides: Whether the option affects the output.
         default: Value if the keyword is absent.
         where: Functions that take the option.
         parse: Function that converts the name and value of the keyword to the value of the
@@ -89,7 +86,7 @@ class Option:
     group: Group
     help: str
     accepts: Any
-    decides: Decides
+    decides: bool
     default: Any = None
     where: Where = "documents"
     parse: Callable[[str, Any], Any] | None = None
@@ -205,12 +202,12 @@ class Option:
         return self.check(text)
 
 
-def option(group: Group, decides: Decides, help: str, /, default: Any = None, **entry: Any) -> Any:  # noqa: A002
+def option(group: Group, decides: bool, help: str, /, default: Any = None, **entry: Any) -> Any:  # noqa: A002
     """Declare a field of a dataclass as an option.
 
     Args:
         group: Heading in the help of a command.
-        decides: The result that the option affects.
+        decides: Whether the option affects the output.
         help: Description in one sentence.
         default: Default of the field.
         entry: Other attributes of `Option`. `name` and `accepts` default to the name and the type

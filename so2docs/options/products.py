@@ -154,7 +154,7 @@ class TableOptions(RowOptions):
 
     only: tuple[str, ...] = option(
         "Input",
-        "run",
+        False,
         f"Write only these tables of the dump: {', '.join(DUMP)}.",
         (),
         accepts=str | Iterable[str],
@@ -164,27 +164,27 @@ class TableOptions(RowOptions):
     )
     types: bool = option(
         "Output",
-        "run",
+        False,
         "Also write PostTypes, VoteTypes, LinkTypes, PostHistoryTypes and CloseReasonTypes, the "
         "names of the types, which dumps do not contain.",
         False,
     )
     format: TableFormat = option(
         "Output",
-        "output",
+        True,
         "Format of the files; csv and jsonl are compressed with gzip; sqlite and duckdb write one "
         "database with all tables; arrow is only for standard output.",
         "parquet",
     )
     load: SqlSystem | None = option(
         "Output",
-        "output",
+        True,
         "With {format=csv}, also write load.sql, which loads the tables into this system.",
         more="The script creates the tables with keys and indexes. MariaDB is loaded as `mysql`.",
     )
     single_file: bool = option(
         "Output",
-        "run",
+        False,
         "With {load=postgres} or mysql, write the rows into load.sql, too.",
         False,
         more="The script then needs no other file, as in `/docker-entrypoint-initdb.d`.",
@@ -207,7 +207,7 @@ class DatabaseOptions:
 
     search: Search = option(
         "Output",
-        "output",
+        True,
         "Content of the search index: titles and tags; also the text of bodies; or no index.",
         "all",
     )
@@ -240,7 +240,7 @@ class DatabaseOptions:
     drop_posts: IdList | None = like("drop_posts", "Leave out these posts, when reading a dump.")
     tag_texts: Any = option(
         "Input",
-        "output",
+        True,
         "Include excerpts and wikis of tags from this output of so2docs tags, or this dump.",
         usually="those of a dump",
         more="The result of `so2docs.tags` is also accepted.",
@@ -250,7 +250,7 @@ class DatabaseOptions:
     )
     profiles: str | None = option(
         "Input",
-        "output",
+        True,
         "Include location, website and self-description of users, from Users.xml of the dump.",
         accepts=str | os.PathLike[str] | None,
         parse=path,
@@ -296,7 +296,7 @@ class ComparisonOptions:
 
     only: frozenset[str] = option(
         "Input",
-        "output",
+        True,
         "Report only changes of these kinds: added, changed, deleted.",
         frozenset(get_args(Operation)),
         accepts=str | Iterable[Operation] | None,
@@ -308,7 +308,7 @@ class ComparisonOptions:
     )
     ignore: frozenset[str] = option(
         "Input",
-        "output",
+        True,
         "Ignore changes to these fields, such as ViewCount,Answers.CommentCount.",
         frozenset(),
         accepts=str | Iterable[str] | None,
@@ -326,7 +326,7 @@ class ChangesOptions:
 
     format: ChangesFormat = option(
         "Output",
-        "output",
+        True,
         "Format of the changes; all formats except `changes` update a database from OLD to NEW.",
         "changes",
         flags=("-f",),
@@ -336,7 +336,7 @@ class ChangesOptions:
     )
     deleted: str | None = option(
         "Output",
-        "output",
+        True,
         "With {format=jsonl} or mongodb, write the ids of deleted questions to FILE (for folders, "
         "to a folder).",
         more="These formats have no form for deletions.",

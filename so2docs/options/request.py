@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import Core
-from so2docs.options.option import Decides, Option, Where, entries
+from so2docs.options.option import Option, Where, entries
 from so2docs.options.recipe import METADATA
 from so2docs.options.recipe_choice import RECIPE_OPTIONS, RecipeChoice, choose_recipe
 from so2docs.options.table import (
@@ -64,9 +63,21 @@ def read_options(kind: type[Product], kwargs: Mapping[str, Any]) -> Product:
     return kind(**_values(kind, _check_keywords(kwargs, options_of(kind))))
 
 
-def recorded(options: object) -> dict[str, Any]:
+def recorded(*parts: object) -> dict[str, Any]:
     """Return the options that determine a product, by name, as JSON for its provenance."""
-    return _values_that_decide("spill", options) | _values_that_decide("output", options)
+    values = {}
+    for part in parts:
+        for entry in entries(type(part)):
+            if entry.decides:
+                value = getattr(part, entry.attribute)
+                value = list(value) if isinstance(value, tuple) else value
+                values[entry.name] = entry.remember(value) if entry.remember else value
+    return values
+
+
+def recorded_options(options: Options) -> dict[str, Any]:
+    """Return the options that determine the output of a conversion, by name, as JSON."""
+    return recorded(options, options.form, options.filters)
 
 
 def build_options(
@@ -163,76 +174,3 @@ def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
     # If several tables fill the same key, keep the last, which has the most information.
     by_key = {table.key or table.name: table.name for table in tables_chosen}
     return tuple(table.name for table in tables_chosen if table.name in by_key.values())
-
-
-FACTS = {
-    "has_dates": "form of dates ({format=mongodb})",
-    "has_all_keys": "{sample} together with {nest}",
-    "site_field_name": "name of {site_field}",
-    "user_ids": "ids of users ({nest=users})",
-    "later_until": "date of later questions ({settings})",
-}
-"""Facts derived from several options, with their names in messages (see `spell_options`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """The options that determine an output.
-
-    Attributes:
-        spill: Options of the first pass, by name.
-        output: Other options that change the output.
-        facts: Facts that affect the first pass and are derived from several options.
-    """
-
-    spill: dict[str, Any]
-    output: dict[str, Any]
-    facts: dict[str, Any]
-
-    @classmethod
-    def of(cls, options: Options) -> Fingerprint:
-        """Return the fingerprint of options."""
-        facts = {
-            "has_dates": options.form.has_dates,
-            "has_all_keys": options.needs_all_keys,
-            "site_field_name": options.site_field and options.site_field[0],
-            "user_ids": options.filters.fields.hidden(options.nest),
-            "later_until": options.later_until,
-        }
-        parts = (options, options.form, options.filters)
-        return cls(
-            _values_that_decide("spill", *parts), _values_that_decide("output", *parts), facts
-        )
-
-    def by_option(self) -> dict[str, Any]:
-        """Return the values of all recorded options by name."""
-        return self.output | self.spill
-
-    def differences(self, requested: Fingerprint, *, of_spill_only: bool) -> list[str]:
-        """List the names of the options and facts that prevent resuming this conversion.
-
-        Args:
-            requested: Fingerprint of the requested conversion.
-            of_spill_only: Whether to compare only the options of the first pass.
-        """
-        before, now = self.spill | self.facts, requested.spill | requested.facts
-        if not of_spill_only:
-            before, now = self.output | before, requested.output | now
-        # Chunks without malformed rows are the same with and without this option, so a resumed run
-        # may add it.
-        if requested.spill["errors"] == "skip":
-            before["errors"] = "skip"
-        names = before.keys() | now.keys()
-        return [name for name in sorted(names) if before.get(name) != now.get(name)]
-
-
-def _values_that_decide(decides: Decides, *parts: object) -> dict[str, Any]:
-    remembered = {}
-    for part in parts:
-        kind: type = type(part)
-        for entry in entries(kind):
-            if entry.decides == decides:
-                value = getattr(part, entry.attribute)
-                value = list(value) if isinstance(value, tuple) else value
-                remembered[entry.name] = entry.remember(value) if entry.remember else value
-    return remembered

@@ -64,10 +64,10 @@ KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
 Tables = Mapping[str, str | None]
 """The file of each table by name; None if no file is given."""
 
-_filter = partial(option, "Filters", "spill")
-_document = partial(option, "Documents", "output")
-_output = partial(option, "Output", "output")
-_run = partial(option, "Run", "run")
+_filter = partial(option, "Filters", True)
+_document = partial(option, "Documents", True)
+_output = partial(option, "Output", True)
+_run = partial(option, "Run", False)
 """Functions that declare an option under a heading of the help, with the result that it affects."""
 
 
@@ -174,7 +174,7 @@ class PartFilters(QuestionFilters):
     )
     sample_size: int | None = option(
         "Filters",
-        "output",
+        True,
         "Keep N of the questions, the same ones in every run.",
         parse=at_least(1),
         more="They pass the other filters, and have the smallest hashes of their ids. Every sample "
@@ -231,7 +231,7 @@ class Filters(PartFilters):
         "filters apply to the state of the date.",
     )
     limit: int | None = option(
-        "Filters", "output", "Keep the N questions with the lowest ids.", parse=at_least(1)
+        "Filters", True, "Keep the N questions with the lowest ids.", parse=at_least(1)
     )
     kept: tuple[str, ...] | None = _filter(
         "Keep these fields, such as Id,Title,Answers.Body.",
@@ -390,7 +390,7 @@ class Options:
     )
     host: str | None = option(
         "Input",
-        "output",
+        True,
         "The site, for URLs and {site_field}.",
         name="site",
         metavar="HOST",
@@ -458,7 +458,7 @@ class Options:
     )
     errors: Errors = option(
         "Documents",
-        "spill",
+        True,
         "What to do with faulty rows.",
         "repair",
         more="`repair`: replace characters that XML forbids, count strays, and fail at a row that "
@@ -698,15 +698,6 @@ class RunOptions:
         "this size with {spill_budget=0}. Without an output file, the default is the system's "
         "temporary folder.",
     )
-    keep_spill: bool = _run(
-        "Keep the spill, so that the next conversion need not reread DUMP.",
-        False,
-        is_rare=True,
-        where="convert",
-        more="The next conversion to the same output may add tables, and change the order of "
-        "answers, the limit and the form of the files. To change filters or bodies, add "
-        "{restart=True}.",
-    )
     update: bool = _run(
         "Replace outputs of another input or other options.", False, where="convert"
     )
@@ -729,7 +720,7 @@ class RunOptions:
     )
     tables: Tables = option(
         "Input",
-        "output",
+        True,
         "Nest this table from FILE: comments=FILE. Repeatable.",
         None,
         accepts=Mapping[str, str | os.PathLike[str]] | Iterable[str] | None,

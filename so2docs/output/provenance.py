@@ -22,7 +22,7 @@ from so2docs.dump.storage import sample_hash
 from so2docs.errors import flag, without_secrets
 from so2docs.escape import printable
 from so2docs.options.option import entries
-from so2docs.options.request import Fingerprint
+from so2docs.options.request import recorded_options
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import Options, OutputForm
 from so2docs.report import Report
@@ -150,7 +150,7 @@ class Provenance:
     @classmethod
     def of(cls, files: Sequence[TableFile], options: Options) -> Provenance:
         """Return the provenance of a conversion of these files, the posts first, without counts."""
-        values = within_64_bits(Fingerprint.of(options).by_option())
+        values = within_64_bits(recorded_options(options))
         site, posts = options.host, files[0].file
         if site is None and posts is not None:
             site = published_host(site_from_name(posts))

@@ -6,14 +6,12 @@ order of the dump. A map that an interrupted session left unfinished is made aga
 
 from __future__ import annotations
 
-import os
 import time
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from shutil import disk_usage
-from typing import Any
 
 import orjson
 
@@ -23,11 +21,10 @@ from so2docs.dump.opening import TableFile
 from so2docs.dump.source import in_reading_order
 from so2docs.errors import SpillError, flag
 from so2docs.options.choices import FORMATS
-from so2docs.options.option import WHOLE, spell_options
-from so2docs.options.request import FACTS, Fingerprint
+from so2docs.options.option import WHOLE
 from so2docs.options.table import Filters, Options, RunOptions
 from so2docs.output.paths import OutputOfConversion, OutputPaths
-from so2docs.output.provenance import Provenance
+from so2docs.output.provenance import UP_TO_DATE, Provenance, parse_files
 from so2docs.output.writer import publish_all
 from so2docs.parse import keep_lists, repeats
 from so2docs.parse.filters import Sample
@@ -66,89 +63,39 @@ def add_table(step: FirstPass, end: End, report: Report) -> None:
         counts.nested = counts.rows - counts.filtered - counts.strays.total()
 
 
-def _state_of(file: TableFile, chunk_bytes: int) -> dict[str, Any]:
-    """Describe the file of a table as JSON-compatible values, to detect outdated spilled rows."""
-    state = {"format": FORMAT, "size": 0, "modified": 0, "chunk_bytes": chunk_bytes}
-    source = file.source
-    if not source.is_file:
-        # Use a random value, so that no later source is taken for this one.
-        return {**state, "content": os.urandom(16).hex()}
-    identity = source.identity
-    file_state = {"size": identity.size, "modified": identity.modified, "content": source.digest}
-    return {**state, **file_state}
-
-
-_LABELS = {
-    "size": "size of the dump",
-    "modified": "modification time of the dump",
-    "content": "content of the dump",
-}
-
-
-def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Name the properties in which two states of a file differ."""
-    return [label for name, label in _LABELS.items() if before[name] != now[name]]
-
-
-def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) -> int:
-    """Check that a spill was made from this dump with these options; label a new spill.
+def claim(
+    spill: Spill, files: Sequence[TableFile], provenance: Provenance, chunk_bytes: list[int]
+) -> list[int]:
+    """Check that a spill was left by this conversion; label a new spill.
 
     Returns:
-        Size of a chunk in bytes; in a resumed spill, the size chosen by its first session.
+        Size of the chunks of each table, in bytes; in a resumed spill, those of its first session.
     """
-    requested = Fingerprint.of(options)
-    now, before = _state_of(posts, chunk_bytes), spill.get("source")
+    # Recipes may be corrected after a failure, and faulty rows skipped: the chunks stay the same.
+    options = {**provenance.options, "recipe": None, "errors": "repair"}
+    now = replace(provenance, options=options)
+    times = [file.source.identity.modified for file in files]
+    before = spill.get("made from")
     if before is None:
-        spill.put_later({"source": now, "options": asdict(requested)})
+        label = {"format": FORMAT, "record": now.as_dict(), "times": times, "chunks": chunk_bytes}
+        spill.put_later({"made from": label})
         return chunk_bytes
     spill.check()
-    if before["format"] != FORMAT:
-        raise _another(spill, ["format of the spill (another version of so2docs)"])
-    # After a finished conversion, only the first pass is reused, so only the options of the spill
-    # must match.
-    is_finished = bool(spill.get("finished"))
-    requested_before = Fingerprint(**spill.get("options"))
-    of_dump = _differences(before, now)
-    of_options = requested_before.differences(requested, of_spill_only=is_finished)
-    if of_options == ["recipe"]:
-        # Allow a changed recipe, which may have been corrected after a failure: the first pass does
-        # not depend on it.
-        of_options = []
-    if of_dump or of_options:
-        labels = [spell_options(FACTS.get(name, f"{{{name}}}")) for name in of_options]
-        raise _another(spill, of_dump + labels, is_other_dump=not of_options)
-    spill.put_later({"options": asdict(requested), "finished": False})
-    return int(before["chunk_bytes"])
-
-
-def _another(spill: Spill, differences: list[str], *, is_other_dump: bool = False) -> SpillError:
-    """Make the error for a spill of a different conversion; it lists the `differences`."""
-    advice = f"run with {flag('restart', True)} to start over, or choose another {flag('work_dir')}"
-    if is_other_dump:
-        advice = (
-            "it was made from another dump, or from this dump before it changed: run with "
-            f"{flag('restart', True)} to convert the changed dump, or choose another "
-            f"{flag('work_dir')}"
+    comparison = Provenance(**parse_files(before["record"])).compare(now)
+    reason = comparison.reason
+    if comparison.state == UP_TO_DATE:
+        reason = ""
+        if before["format"] != FORMAT:
+            reason = ", made by another version of so2docs"
+        elif before["times"] != times:
+            reason = ", made from another dump, or from this dump before it changed"
+    if reason:
+        raise SpillError(
+            f"{spill.folder}: was left by another conversion{reason}; run with "
+            f"{flag('restart', True)} to start over, or choose another {flag('work_dir')}"
         )
-    return SpillError(
-        f"{spill.folder}: was made for another conversion "
-        f"(different: {', '.join(sorted(differences))}); {advice}"
-    )
-
-
-def claim_table(spill: Spill, file: TableFile, chunk_bytes: int) -> int:
-    """Check that a table in a spill was made from this file; label a new table.
-
-    Returns:
-        Size of a chunk in bytes; in a resumed spill, the size chosen by its first session.
-    """
-    now, before = _state_of(file, chunk_bytes), spill.get(file.table.name)
-    if before is None:
-        spill.put_later({file.table.name: now})
-        return chunk_bytes
-    if _differences(before, now):
-        raise _another(spill, [file.table.file])
-    return int(before["chunk_bytes"])
+    sizes: list[int] = before["chunks"]
+    return sizes
 
 
 _FIELDS = 4
@@ -291,14 +238,13 @@ class Session:
         self.progress = Progress(shown=run.progress)
         self.provenance = Provenance.of(files, options)
         self.dump_bytes = posts.size
-        requested_bytes = run.chunk_bytes or posts.chunk_bytes
-        chunk_bytes = claim(spill, posts, requested_bytes, options)
+        requested = [run.chunk_bytes or file.chunk_bytes for file in files]
+        chunk_bytes, *of_tables = claim(spill, files, self.provenance, requested)
         self.posts = self._step(posts, chunk_bytes)
-        self.tables: list[FirstPass] = []
-        for file in tables:
-            requested_bytes = run.chunk_bytes or file.chunk_bytes
-            claimed = claim_table(spill, file, requested_bytes)
-            self.tables.append(self._step(file, claimed, is_early=file.precedes(posts)))
+        self.tables = [
+            self._step(file, size, is_early=file.precedes(posts))
+            for file, size in zip(tables, of_tables, strict=True)
+        ]
         self.steps = [
             next(step for step in (self.posts, *self.tables) if step.table == file.table)
             for file in in_reading_order(files)

@@ -21,7 +21,7 @@ from so2docs.extensions.cards.manifest import Manifest
 from so2docs.extensions.cards.outputs import TRAIN, DescribedOutput
 from so2docs.options.option import WHOLE
 from so2docs.options.recipe import QUERIES_UNTIL
-from so2docs.options.request import Fingerprint
+from so2docs.options.request import recorded_options
 from so2docs.options.table import OPTIONS, Options
 from so2docs.output.provenance import File
 
@@ -348,7 +348,7 @@ def _hashes(outputs: Iterable[DescribedOutput]) -> list[str]:
 def command(output: DescribedOutput) -> str:
     """Return the command that makes the output, with all options that differ from the defaults."""
     manifest = output.manifest
-    usual = Fingerprint.of(Options()).by_option()
+    usual = recorded_options(Options())
     if manifest.counts["recipe"] is not None:
         del usual["body"]  # Recipes may set the body, so always write the option.
     if output.is_record_set:

@@ -21,11 +21,11 @@ from so2docs.extensions.changes.differences import iterate_differences
 from so2docs.extensions.changes.formats import make_format
 from so2docs.options.products import ChangesOptions, ComparisonOptions
 from so2docs.options.request import (
-    Fingerprint,
     build_options,
     build_run_options,
     read_options,
     recorded,
+    recorded_options,
     validate_keywords,
 )
 from so2docs.options.signatures import spell_out
@@ -218,7 +218,7 @@ class ChangesFile(Product[Summary]):
             files = [file for side in sides for file in side]
             if any(file.role not in ("old", "new") for file in files):
                 made = build_options(changes.conversion, core="python")
-                how = within_64_bits(Fingerprint.of(made).by_option()) | how
+                how = within_64_bits(recorded_options(made)) | how
         super().__init__(path, make_record("diff", VERSION, how, files), changes.paths)
 
     @property
