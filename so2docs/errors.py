@@ -286,10 +286,6 @@ class ArchiveError(DumpError):
     """An archive or a compressed file is damaged or encrypted, or contains no posts."""
 
 
-class StrictError(DumpError):
-    """With `strict`, a row would have to be repaired or left out."""
-
-
 class ChangedDumpError(DumpError):
     """The dump was changed, shortened or replaced while it was read."""
 

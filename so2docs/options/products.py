@@ -18,10 +18,10 @@ from so2docs.options.choices import (
     BodyAs,
     ChangesFormat,
     Core,
+    Errors,
     Operation,
     Search,
     SqlSystem,
-    TableErrors,
     TableFormat,
 )
 from so2docs.options.field_paths import parse_field_names
@@ -116,13 +116,13 @@ class RowOptions(PartFilters):
         more="Other texts, such as comments, stay as in the dump. The name of the dump decides "
         "whether Markdown has formulas.",
     )
-    errors: TableErrors = like(
+    errors: Errors = like(
         "errors",
         "What to do with faulty rows.",
         more="`repair`: replace characters that XML forbids, count strays, and fail at a row that "
         "is not well-formed XML. `skip`: write such rows to the strays.",
-        accepts=TableErrors,
-        choices=partial(get_args, TableErrors),
+        accepts=Errors,
+        choices=partial(get_args, Errors),
     )
     jobs: int | None = like("jobs")
     core: Core = like("core")

@@ -462,9 +462,7 @@ class Options:
         "What to do with faulty rows.",
         "repair",
         more="`repair`: replace characters that XML forbids, count strays, and fail at a row that "
-        "is not well-formed XML. `skip`: write such rows to the strays. `strict`: fail instead of "
-        "repairing a character or leaving a row out.",
-        remember=lambda value: "repair" if value == "strict" else value,
+        "is not well-formed XML. `skip`: write such rows to the strays.",
     )
     core: Core = _run(
         "The core that converts rows to JSON; the output does not depend on it.",
@@ -570,11 +568,6 @@ class Options:
         missing = [path for path in needed if not fields.has_whole(path)]
         if missing:
             raise _lacks(subject, missing[0])
-
-    @property
-    def strict(self) -> bool:
-        """Whether a repaired character or a stray is an error."""
-        return self.errors == "strict"
 
     @property
     def skip_malformed(self) -> bool:

@@ -64,7 +64,6 @@ class RecordBuffer:
         rejected: Keys of rejected posts without a bucket, which are needed only to find repeated
             ids.
         reserved: Names forbidden for attributes, since documents use them for other values.
-        first_stray: The first row without a usable key; None if there is no such row.
         first_day: The day on which the oldest post was created; empty if unknown.
         last_day: The day on which the latest post was created; empty if unknown.
     """
@@ -78,7 +77,6 @@ class RecordBuffer:
     dropped: int = 0
     rejected: bytearray = field(default_factory=bytearray)
     reserved: frozenset[str] = RESERVED
-    first_stray: dict[str, Any] | None = None
     first_day: str = ""
     last_day: str = ""
 
@@ -97,8 +95,6 @@ class RecordBuffer:
         """Add a typed row without a usable key to the strays."""
         self.strays += stray_line(reason, row)
         self.stray_reasons[reason] += 1
-        if self.first_stray is None:
-            self.first_stray = row
 
 
 _WORDS = {

@@ -335,10 +335,9 @@ def merge_bucket(task: BucketTask) -> BucketResult:
     strays = list(compress_lines(lines, task.strays, options.level))
     if task.temporary and (segments or strays):
         segments, strays = store(task.temporary, segments, strays)
-    first_stray = lines[0] if options.strict and lines else b""
     ids = range(task.ids.start, part.ids.stop)
     size = task.size + sum(part.size for part in task.following)
-    return BucketResult(ids, size, segments, strays, first_stray, counts)
+    return BucketResult(ids, size, segments, strays, counts)
 
 
 class _Segments:

@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 import orjson
 from isal.isal_zlib import crc32
 
-from so2docs.dump.dump import Dump
-from so2docs.errors import Location
 from so2docs.options.table import Filters, Options
 from so2docs.parse import core, posts, repeats, table_rows
 from so2docs.parse.core import Added
@@ -30,7 +28,6 @@ from so2docs.parse.posts import RecordBuffer
 from so2docs.parse.row_filter import RowFilter, make_projection, projection_of_table
 from so2docs.parse.rows import Malformed, parse
 from so2docs.parse.table_rows import MOST_USERS
-from so2docs.pipeline import strict
 from so2docs.pipeline.tasks import STEPS
 from so2docs.scan.chunk import Visitor
 from so2docs.schema import (
@@ -100,11 +97,8 @@ class RowSink(Visitor):
             self.buffer.stray_reasons[self.malformed] += 1
         return True
 
-    def end_slice(self, dump: Dump, start: Location, data: bytes, parsed: list[Row]) -> None:
-        """Check the slice for `strict`, and write the collected records if there are enough."""
-        options = self._options
-        if options.strict and (self.tally.repaired_characters or self.buffer.stray_reasons):
-            raise strict.in_slice(dump, data, start, parsed, self.buffer)
+    def end_slice(self, data: bytes) -> None:
+        """Write the collected records if there are enough."""
         self._unwritten_bytes += len(data)
         if self._unwritten_bytes >= _FLUSH_EVERY:
             self._unwritten_bytes = 0

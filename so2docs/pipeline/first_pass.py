@@ -19,7 +19,6 @@ from so2docs.dump.dump import Chunk, End
 from so2docs.dump.opening import TableFile
 from so2docs.options.table import Options
 from so2docs.parse import repeats
-from so2docs.pipeline import strict
 from so2docs.pipeline.filing import FilingTask, file_kept_chunk, open_spill
 from so2docs.processes.pool import Workers
 from so2docs.progress import Progress, log
@@ -77,8 +76,6 @@ class FirstPass:
         """Spill the chunks that are not yet committed; check and return the end of the table."""
         begun = time.perf_counter()
         tallies = self.tallies()
-        if self.options.strict:
-            strict.check_tallies(self.name, tallies)
         end = self.end
         if end is None:
             end = self.read(workers, tallies, posts_map, seen_ids or repeats.SeenIds())
@@ -86,8 +83,6 @@ class FirstPass:
         else:
             with self.progress.step(self.file.label, self.file.work, 1, 1):
                 pass
-        if self.options.strict:
-            strict.check_decoded(self.name, end.repaired)
         self.seconds = time.perf_counter() - begun
         return end
 

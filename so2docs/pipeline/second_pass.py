@@ -33,7 +33,7 @@ from so2docs.output.writer import Writer
 from so2docs.parse.core import compiled
 from so2docs.parse.keep_lists import Kept
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, integers, kinds_in
-from so2docs.pipeline import bucket, strict
+from so2docs.pipeline import bucket
 from so2docs.pipeline.tasks import BucketResult, BucketTask
 from so2docs.processes.pool import Workers
 from so2docs.progress import Progress, log
@@ -288,8 +288,6 @@ class SecondPass:
         ):
             self.write_keyless_strays(strays)
             for result in self.results(workers):
-                if result.first_stray:
-                    strict.check_lines(report.dump, [result.first_stray])
                 for segment in result.segments:
                     copies.add(output.append(segment))
                 for segment in result.strays:
@@ -337,8 +335,6 @@ class SecondPass:
                     for document in prepared
                 )
                 self.add(nested.counts, task.ids)
-                if self.options.strict:
-                    strict.check_lines(report.dump, nested.strays)
             if self.documents_left() == 0:
                 break
         self.complete(report)

@@ -31,7 +31,6 @@ from so2docs.parse.filters import Sample
 from so2docs.parse.keep_lists import Kept
 from so2docs.parse.keys import QUESTION, integers, kinds_in
 from so2docs.parse.posts import stray_line
-from so2docs.pipeline import strict
 from so2docs.pipeline.first_pass import FirstPass
 from so2docs.pipeline.second_pass import SecondPass, Written
 from so2docs.pipeline.tasks import STEPS
@@ -117,7 +116,7 @@ def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
     return path
 
 
-def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> UserTable:
+def map_users(spill: Spill, chunks: int) -> UserTable:
     """Map users to the positions of their JSON objects; if an id is repeated, keep the first user.
 
     Later users with the same id become strays, in a separate chunk after the chunks of the table.
@@ -139,13 +138,11 @@ def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> Use
     with Users(table) as known_users:
         rows = [orjson.loads(known_users.at(place)) for place in repeated]
     lines = b"".join(stray_line("user_repeated_id", row) for row in rows)
-    _commit_strays(spill, last, "user_repeated_id", [(len(rows), lines)], strict_about)
+    _commit_strays(spill, last, "user_repeated_id", [(len(rows), lines)])
     return table
 
 
-def map_badges(
-    spill: Spill, chunks: int, users: UserTable, strict_about: str | None = None
-) -> UserTable:
+def map_badges(spill: Spill, chunks: int, users: UserTable) -> UserTable:
     """Map every user and class to the number of badges; badges of unknown users become strays.
 
     Returns:
@@ -162,7 +159,7 @@ def map_badges(
             badges.add(fields[::_FIELDS], fields[1::_FIELDS])
         badges.finish()
     strays = _badges_without_user(table)
-    _commit_strays(spill, last, "badge_without_user", strays, strict_about)
+    _commit_strays(spill, last, "badge_without_user", strays)
     return table
 
 
@@ -187,14 +184,11 @@ def _commit_strays(
     chunk: int,
     reason: str,
     parts: Iterable[tuple[int, bytes]],
-    strict_about: str | None,
 ) -> None:
     """Commit strays as a chunk; each part is the number of rows and their lines."""
     path, total = spill.new_file(chunk), 0
     with BlockWriter(path, spill.budget.grant(chunk, 0)) as writer:
         for count, lines in parts:
-            if lines and strict_about is not None:
-                strict.check_lines(strict_about, lines.splitlines())
             if lines:
                 writer.write(None, bytearray(), bytearray(lines))
             total += count
@@ -471,10 +465,7 @@ class Session:
         """Map the users, and the badges if they were read; return None if no users were read."""
         if "users" not in ends:
             return None
-        about = {
-            step.table.name: step.name if self.options.strict else None for step in self.tables
-        }
-        users = map_users(self.spill, ends["users"].chunks, about["users"])
+        users = map_users(self.spill, ends["users"].chunks)
         if "badges" in ends:
-            users = map_badges(self.spill, ends["badges"].chunks, users, about["badges"])
+            users = map_badges(self.spill, ends["badges"].chunks, users)
         return users

@@ -68,7 +68,6 @@ class BucketResult:
     size: int
     segments: list[Segment]
     strays: list[Segment]
-    first_stray: bytes
     counts: RowCounts
 
 

@@ -54,15 +54,8 @@ class Visitor(AbstractContextManager["Visitor"]):
         """Process a row that is not XML; return False to make the caller raise an error."""
         return False
 
-    def end_slice(self, dump: Dump, start: Location, data: bytes, parsed: list[TextRow]) -> None:
-        """Called after each slice.
-
-        Args:
-            dump: The dump that contains the slice.
-            start: Location of the slice; its line number counts from the start of the chunk.
-            data: The slice.
-            parsed: The rows passed to `add`, in the order of the dump.
-        """
+    def end_slice(self, data: bytes) -> None:
+        """Called after each slice."""
 
     def result(self) -> Any:
         """Return the result for the chunk; called after `__exit__`."""
@@ -98,21 +91,19 @@ def read_chunk(task: ChunkTask) -> ChunkResult:
     with task.open() as visitor:
         tally = visitor.tally
         for offset, data in slices(dump, start, end, visitor.slice_bytes):
-            location = Location(offset, tally.lines, tally.last_id)
             added = visitor.add_compiled(data)
-            parsed: list[TextRow] = []
             if added is not None:
                 tally.count_rows(*added)
             else:
-                parsed = _parse_slice(dump, visitor, offset, data)
-            visitor.end_slice(dump, location, data, parsed)
+                _parse_slice(dump, visitor, offset, data)
+            visitor.end_slice(data)
             tally.lines += core.count_lines(data)
     return ChunkResult(task.chunk, tally, visitor.result())
 
 
-def _parse_slice(dump: Dump, visitor: Visitor, offset: int, data: bytes) -> list[TextRow]:
-    """Parse a slice with the reference, pass its rows to the visitor, and return them."""
-    tally, parsed = visitor.tally, list[TextRow]()
+def _parse_slice(dump: Dump, visitor: Visitor, offset: int, data: bytes) -> None:
+    """Parse a slice with the reference, and pass its rows to the visitor."""
+    tally = visitor.tally
     for position, selected in visitor.select(data):
         for part in rows.parse(selected):
             if isinstance(part, Malformed):
@@ -126,8 +117,6 @@ def _parse_slice(dump: Dump, visitor: Visitor, offset: int, data: bytes) -> list
             if part.rows:
                 tally.count_rows(len(part.rows), rows.row_id(part.rows[-1]))
                 visitor.add(part.rows)
-                parsed += part.rows
-    return parsed
 
 
 def _malformed_error(dump: Dump, location: Location, row: Malformed) -> MalformedDumpError:
