@@ -8,7 +8,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from so2docs.options.option import Option
-from so2docs.options.products import (
+from so2docs.extensions.options import (
     ChangesOptions,
     ComparisonOptions,
     DatabaseOptions,

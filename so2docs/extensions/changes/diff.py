@@ -19,7 +19,7 @@ from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
 from so2docs.extensions.changes.compare import Change, Summary, compare
 from so2docs.extensions.changes.differences import iterate_differences
 from so2docs.extensions.changes.formats import make_format
-from so2docs.options.products import ChangesOptions, ComparisonOptions
+from so2docs.extensions.options import ChangesOptions, ComparisonOptions
 from so2docs.options.request import (
     build_options,
     build_run_options,

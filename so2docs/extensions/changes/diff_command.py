@@ -11,7 +11,7 @@ from so2docs.commands.options import command, given_keywords, product_options, q
 from so2docs.commands.terminal import shows_progress, tell
 from so2docs.errors import OptionError, flag
 from so2docs.extensions.each_site_command import show_each_site
-from so2docs.options.products import ChangesOptions, ComparisonOptions
+from so2docs.extensions.options import ChangesOptions, ComparisonOptions
 from so2docs.options.table import options_of
 
 
@@ -67,7 +67,7 @@ def diff(
     Exit codes: 0 done, 1 an error, 2 usage error, 3 some of several sites failed.
     """
     from so2docs.extensions.changes.diff import diff as compare
-    from so2docs.reader.folder import is_folder_of_outputs
+    from so2docs.extensions.output_folder import is_folder_of_outputs
 
     if summary and changes is not None:
         raise click.UsageError("--summary writes no changes; leave CHANGES out, or give --json")

@@ -20,7 +20,7 @@ from so2docs.options.keywords import NestName
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import UP_TO_DATE
 from so2docs.progress import log
-from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
+from so2docs.extensions.output_folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.reader.reading import describe_foreign, is_output, read_start
 
 _TAKEN = {"pictures", "static", "search", "search.json", "index.json"}

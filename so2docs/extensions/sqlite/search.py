@@ -19,7 +19,7 @@ from sqlite3 import Connection
 
 from so2docs.extensions.sqlite.layout import SEARCH, TEXTS, listed
 from so2docs.extensions.sqlite.rows import Values, pack, unpack
-from so2docs.output.sqlite_file import connect
+from so2docs.extensions.sqlite_file import connect
 from so2docs.processes.pool import Workers
 
 _CACHE_KIB = 16 * 1024

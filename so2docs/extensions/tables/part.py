@@ -27,7 +27,7 @@ from so2docs.extensions.tables.columns import (
     read_ids,
 )
 from so2docs.extensions.tables.restored import RestoredPosts
-from so2docs.options.products import TableOptions
+from so2docs.extensions.options import TableOptions
 from so2docs.options.table import PartFilters
 from so2docs.parse.filters import (
     Condition,

@@ -32,7 +32,7 @@ from so2docs.options.choices import (
     SqlSystem,
     split_compression,
 )
-from so2docs.options.products import DATABASE_FILES, TableOptions
+from so2docs.extensions.options import DATABASE_FILES, TableOptions
 from so2docs.options.request import read_options, recorded
 from so2docs.options.signatures import spell_out
 from so2docs.options.table import options_of

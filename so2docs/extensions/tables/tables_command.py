@@ -15,7 +15,7 @@ from so2docs.commands.options import (
 )
 from so2docs.commands.terminal import shows_progress, tell
 from so2docs.extensions.each_site_command import show_each_site
-from so2docs.options.products import TableOptions
+from so2docs.extensions.options import TableOptions
 from so2docs.standard_streams import open_standard_output
 
 

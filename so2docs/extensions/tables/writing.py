@@ -21,7 +21,7 @@ from so2docs.extensions.parquet import footer
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.sql import Dialect, column_types
 from so2docs.options.choices import Compression, TableFormat
-from so2docs.output import sqlite_file
+from so2docs.extensions import sqlite_file
 from so2docs.output.file import Output
 from so2docs.output.formats.base import FileFormat
 from so2docs.output.part_files import FileState, finish_file, part_path
