@@ -295,6 +295,7 @@ def decompress_blocks(
     method: Method,
     threads: int,
     is_wanted: Callable[[int, int], bool],
+    *,
     work_dir: str | None,
 ) -> Parts:
     """Decompress an LZMA2 stream, several blocks at a time.

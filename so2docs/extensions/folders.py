@@ -36,11 +36,12 @@ from so2docs.errors import (
 from so2docs.extensions.cards.manifest import load, verify
 from so2docs.extensions.changes.diff import ChangesFile, diff
 from so2docs.extensions.inspection.inspect import inspect, locate_all
+from so2docs.extensions.options import ChangesOptions, ComparisonOptions, DatabaseOptions
+from so2docs.extensions.output_folder import check_holds_outputs, outputs_in, readable
 from so2docs.extensions.sqlite.build import find_database, to_sqlite
 from so2docs.extensions.statistics.stats import stats
 from so2docs.extensions.tables.tables import tables
 from so2docs.extensions.tables.tags import TagsFile, tags
-from so2docs.extensions.options import ChangesOptions, ComparisonOptions, DatabaseOptions
 from so2docs.options.request import read_options
 from so2docs.options.sites import site_from_name
 from so2docs.options.table import options_of
@@ -50,7 +51,6 @@ from so2docs.output.part_files import MANIFEST
 from so2docs.output.product import Product, read_provenance
 from so2docs.output.provenance import UP_TO_DATE
 from so2docs.progress import Shown
-from so2docs.extensions.output_folder import check_holds_outputs, outputs_in, readable
 
 PathLike = str | os.PathLike[str]
 

@@ -63,11 +63,12 @@ def read_options(kind: type[Product], kwargs: Mapping[str, Any]) -> Product:
     return kind(**_values(kind, _check_keywords(kwargs, options_of(kind))))
 
 
-def recorded(*parts: object) -> dict[str, Any]:
+def recorded(*parts: Any) -> dict[str, Any]:
     """Return the options that determine a product, by name, as JSON for its provenance."""
     values = {}
     for part in parts:
-        for entry in entries(type(part)):
+        kind: type = type(part)
+        for entry in entries(kind):
             if entry.decides:
                 value = getattr(part, entry.attribute)
                 value = list(value) if isinstance(value, tuple) else value

@@ -6,8 +6,8 @@ ClickHouse) are given globs such as `*.parquet`, which skip names without a data
 of a side file contains the whole name of its output, so that outputs in two formats do not share
 side files.
 
-A file has a temporary name until it is complete. It is identified by inode and modification time, so
-that another file of the same size is not mistaken for it.
+A file has a temporary name until it is complete. It is identified by inode and modification time,
+so that another file of the same size is not mistaken for it.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from support.dumps import left_by, question, write_dump
 
 import so2docs
 from so2docs.errors import OutputError
+from so2docs.errors import OutputError as LostFileError
 from so2docs.output.new_files import NewFiles, clean_up, output_lock, write_file
 from so2docs.output.part_files import part_path
-from so2docs.errors import OutputError as LostFileError
 
 WRITERS = {
     "convert": (["convert", "Posts.xml", "made.jsonl"], "made.jsonl"),

@@ -17,9 +17,7 @@ from so2docs.errors import OutputError
 from so2docs.options.choices import compression_from_name
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
-matches_checkpoint = None
 from so2docs.output.part_files import FileState, publish, write_part
-from so2docs.errors import OutputError as LostFileError
 
 RAWS = [b"one\n", b"two\n" * 1000, b"\xff\x00three\n"]
 
@@ -75,43 +73,6 @@ def test_nothing_to_write(name: str, tmp_path: Path) -> None:
     assert (gzip.decompress(data) if name.endswith(".gz") else data) == b""
 
 
-@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
-@pytest.mark.parametrize("after", range(len(RAWS) + 1))
-@pytest.mark.parametrize("more", [b"", b"not committed"])
-def test_going_on_from_every_checkpoint(name: str, after: int, more: bytes, tmp_path: Path) -> None:
-    expected = write(tmp_path / f"expected-{name}", RAWS)
-    path = str(tmp_path / name)
-    compression = compression_from_name(path)
-    with Output(path, compression) as file:
-        for raw in RAWS[:after]:
-            file.append(compress(raw, compression, 2))
-        checkpoint = file.checkpoint()
-    if more:
-        with open(f"{path}.part", "ab") as part:
-            part.write(more)
-    assert matches_checkpoint(path, compression, checkpoint)
-    with Output(path, compression, checkpoint) as file:
-        for raw in RAWS[after:]:
-            file.append(compress(raw, compression, 2))
-        publish([(path, file.seal())])
-    assert Path(path).read_bytes() == expected
-
-
-def test_matches_checkpoint(tmp_path: Path) -> None:
-    path = str(tmp_path / "x.jsonl")
-    with Output(path, "none") as file:
-        file.append(compress(b"documents\n", "none", 2))
-        checkpoint = file.checkpoint()
-    assert matches_checkpoint(path, "none", None)
-    assert matches_checkpoint(path, "none", FileState(0, 0, is_whole=False))
-    part = Path(f"{path}.part")
-    for data in (b"documentz\n", b"documents", b""):
-        part.write_bytes(data)
-        assert not matches_checkpoint(path, "none", checkpoint)
-    part.unlink()
-    assert not matches_checkpoint(path, "none", checkpoint)
-
-
 @pytest.mark.parametrize("is_resumed", [False, True])
 def test_a_file_is_published_once_and_found_again(is_resumed: bool, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
@@ -142,7 +103,7 @@ def test_a_file_of_the_same_size_is_not_mistaken_for_the_output(
         files = [(path, FileState.from_json(asdict(file))) for path, file in files]
     Path(f"{paths[1]}.part").unlink()
     Path(f"{paths[1]}{there}").write_bytes(b"alters")
-    with pytest.raises(LostFileError, match=r"b\.part: was removed or changed"):
+    with pytest.raises(OutputError, match=r"b\.part: was removed or changed"):
         publish(files)
     assert Path(paths[0]).read_bytes() == b"former"
 

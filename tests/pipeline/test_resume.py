@@ -18,8 +18,8 @@ from support.messages import heard
 from support.places import LONG
 
 import so2docs
-from so2docs.output.new_files import output_lock
 from so2docs.errors import OutputError as LostFileError
+from so2docs.output.new_files import output_lock
 from so2docs.pipeline import bucket as bucket_side
 from so2docs.pipeline.second_pass import SecondPass
 from so2docs.scan import table as chunk_tables

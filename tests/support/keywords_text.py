@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from types import UnionType
 from typing import Any, get_args, get_origin
 
-from so2docs.options.option import Option
 from so2docs.extensions.options import (
     ChangesOptions,
     ComparisonOptions,
@@ -16,6 +15,7 @@ from so2docs.extensions.options import (
     TableOptions,
     TagsOptions,
 )
+from so2docs.options.option import Option
 from so2docs.options.table import QuestionFilters, options_of, taken_by
 
 Options = dict[str, Option]

@@ -11,6 +11,12 @@ from hashlib import blake2b
 from so2docs.dump.kinds import SQLITE
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OptionError, OutputError, So2docsError
+from so2docs.extensions.output_folder import (
+    check_holds_outputs,
+    is_folder_of_outputs,
+    outputs_in,
+    readable,
+)
 from so2docs.extensions.serve.store import Store
 from so2docs.extensions.sqlite.about import About, explain_database_errors, read_about
 from so2docs.extensions.sqlite.build import find_database
@@ -20,7 +26,6 @@ from so2docs.options.keywords import NestName
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import UP_TO_DATE
 from so2docs.progress import log
-from so2docs.extensions.output_folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.reader.reading import describe_foreign, is_output, read_start
 
 _TAKEN = {"pictures", "static", "search", "search.json", "index.json"}

@@ -26,6 +26,13 @@ from so2docs.domain import SCORE_BINS
 from so2docs.dump.source import Source
 from so2docs.errors import OptionError, OutputError, flag, resumable, taking_options
 from so2docs.escape import on_one_line
+from so2docs.extensions.options import DatabaseOptions
+from so2docs.extensions.output_folder import (
+    check_holds_outputs,
+    is_folder_of_outputs,
+    outputs_in,
+    readable,
+)
 from so2docs.extensions.sqlite.about import datasette_files, read_about
 from so2docs.extensions.sqlite.ascending import AscendingRows
 from so2docs.extensions.sqlite.layout import (
@@ -62,10 +69,10 @@ from so2docs.extensions.sqlite.sources import (
     open_source,
     read_profiles,
 )
+from so2docs.extensions.sqlite_file import connect, explained
 from so2docs.extensions.tables.tags import Tags
 from so2docs.extensions.tables.tags import tags as read_tags
 from so2docs.options.choices import Search, split_compression
-from so2docs.extensions.options import DatabaseOptions
 from so2docs.options.request import read_options, recorded
 from so2docs.options.signatures import spell_out
 from so2docs.options.sites import published_host
@@ -74,12 +81,10 @@ from so2docs.output.new_files import NewFiles, temporary_folder, write_file
 from so2docs.output.part_files import FileState, finish_file, part_path
 from so2docs.output.product import Product, read_provenance
 from so2docs.output.provenance import File, Provenance, make_record, printable_name
-from so2docs.extensions.sqlite_file import connect, explained
 from so2docs.processes.pool import Workers
 from so2docs.processes.processors import count_processors
 from so2docs.processes.worker import rare_collections
 from so2docs.progress import Shown, bar
-from so2docs.extensions.output_folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.reader.reading import read
 from so2docs.schema import DUMP, RESERVED
 

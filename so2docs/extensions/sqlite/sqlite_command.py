@@ -11,8 +11,8 @@ from so2docs.commands.options import command, given_keywords, product_options, q
 from so2docs.commands.terminal import shows_progress, tell
 from so2docs.errors import OptionError, flag
 from so2docs.extensions.each_site_command import show_each_site
-from so2docs.options.choices import DATABASE_ENDINGS
 from so2docs.extensions.options import DatabaseOptions
+from so2docs.options.choices import DATABASE_ENDINGS
 
 
 @command(
@@ -42,8 +42,12 @@ def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
 
     Exit codes: 0 done, 1 an error, 2 usage error, 3 some of several sites failed.
     """
+    from so2docs.extensions.output_folder import (
+        check_holds_outputs,
+        is_folder_of_outputs,
+        outputs_in,
+    )
     from so2docs.extensions.sqlite.build import to_sqlite
-    from so2docs.extensions.output_folder import check_holds_outputs, is_folder_of_outputs, outputs_in
 
     keywords = given_keywords(options)
     if "site_field" not in keywords and is_folder_of_outputs(paths[0]):

@@ -15,8 +15,8 @@ import orjson
 
 from so2docs.extensions.as_of.columns import select_existing
 from so2docs.extensions.as_of.existence import Existence
-from so2docs.options.choices import Core
 from so2docs.extensions.options import TableOptions
+from so2docs.options.choices import Core
 from so2docs.parse import core
 from so2docs.parse.core import Added
 from so2docs.parse.filters import limit_milliseconds

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from so2docs.dump.source import Source
 from so2docs.errors import without_secrets
+from so2docs.extensions.options import TableOptions
 from so2docs.extensions.tables.columns import (
     BatchVisitor,
     RowSelection,
@@ -27,7 +28,6 @@ from so2docs.extensions.tables.columns import (
     read_ids,
 )
 from so2docs.extensions.tables.restored import RestoredPosts
-from so2docs.extensions.options import TableOptions
 from so2docs.options.table import PartFilters
 from so2docs.parse.filters import (
     Condition,

@@ -14,8 +14,8 @@ from typing import Any
 from so2docs.api.documents import documents
 from so2docs.counts import ChunkTally
 from so2docs.errors import taking_options
-from so2docs.extensions.tables.columns import SLICE_BYTES, BatchVisitor, TableColumns
 from so2docs.extensions.options import TableOptions
+from so2docs.extensions.tables.columns import SLICE_BYTES, BatchVisitor, TableColumns
 from so2docs.options.table import options_of
 from so2docs.processes.worker import rare_collections
 from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader

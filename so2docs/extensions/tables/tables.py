@@ -19,6 +19,7 @@ from so2docs.counts import ChunkTally
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source
 from so2docs.errors import OptionError, flag, require_packages, resumable
+from so2docs.extensions.options import DATABASE_FILES, TableOptions
 from so2docs.extensions.tables.columns import RowSelection, TableColumns
 from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.script import write_script
@@ -32,7 +33,6 @@ from so2docs.options.choices import (
     SqlSystem,
     split_compression,
 )
-from so2docs.extensions.options import DATABASE_FILES, TableOptions
 from so2docs.options.request import read_options, recorded
 from so2docs.options.signatures import spell_out
 from so2docs.options.table import options_of

@@ -22,8 +22,8 @@ import orjson
 from so2docs.counts import list_by_name
 from so2docs.dump.source import Source
 from so2docs.errors import OptionError
-from so2docs.options.choices import Compression, split_compression
 from so2docs.extensions.options import TagsOptions
+from so2docs.options.choices import Compression, split_compression
 from so2docs.options.request import read_options, recorded
 from so2docs.options.signatures import spell_out
 from so2docs.options.table import Filters, options_of

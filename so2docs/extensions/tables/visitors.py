@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from so2docs.extensions.options import TableOptions
 from so2docs.extensions.tables.columns import BatchVisitor, RowSelection
 from so2docs.extensions.tables.sql import DIALECTS
 from so2docs.extensions.tables.writing import ENCODERS, LEVEL
-from so2docs.extensions.options import TableOptions
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.segments import Segment, store
 from so2docs.parse import bodies

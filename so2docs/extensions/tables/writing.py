@@ -17,11 +17,11 @@ import orjson
 from so2docs.dump.kinds import PARQUET
 from so2docs.errors import OutputError, full_disk_error
 from so2docs.escape import printable
+from so2docs.extensions import sqlite_file
 from so2docs.extensions.parquet import footer
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.sql import Dialect, column_types
 from so2docs.options.choices import Compression, TableFormat
-from so2docs.extensions import sqlite_file
 from so2docs.output.file import Output
 from so2docs.output.formats.base import FileFormat
 from so2docs.output.part_files import FileState, finish_file, part_path
