@@ -3,6 +3,7 @@
 import contextlib
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,6 +19,7 @@ from support.readers import import_reader
 from so2docs.extensions.recipes.recipes_command import SETS
 
 PAGE = (CHECKOUT / "docs" / "rebuild.md").read_text(encoding="utf-8")
+REBUILD = CHECKOUT / "samples" / "rebuild"
 SITES = ("beer.stackexchange.com", "cardano-2021-12")
 pytestmark = pytest.mark.filterwarnings("default")  # Warnings of the programs are not ours.
 
@@ -30,12 +32,6 @@ def command_of(anchor: str, **values: str) -> list[str]:
     for name, value in values.items():
         command = command.replace(name, value)
     return shlex.split(command)
-
-
-def code_of(start: str) -> str:
-    """Return the code block that starts with a comment."""
-    (code,) = re.findall(rf"^```\w+\n({re.escape(start)}\n.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    return str(code)
 
 
 def test_every_set_of_the_command_is_on_the_page() -> None:
@@ -240,7 +236,7 @@ class Links(HTMLParser):
 
 @pytest.mark.readers
 def test_bright(dump: Path, load: Any, tmp_path: Path) -> None:
-    (tmp_path / "bright.py").write_text(code_of("# bright.py"), encoding="utf-8")
+    shutil.copy(REBUILD / "bright.py", tmp_path)
     run_python(*command_of("bright", DUMP=str(dump)), cwd=tmp_path)
     examples = load("xlangai/BRIGHT", "examples")["beer"]
     documents = load("xlangai/BRIGHT", "documents")["beer"]
@@ -272,7 +268,7 @@ def test_sotorrent(convert: Any, dump: Path, tmp_path: Path) -> None:
         rows_of(dump / "PostHistory.xml"), key=lambda row: (row["CreationDate"], int(row["Id"]))
     )
     with contextlib.closing(duckdb.connect(tmp_path / "sotorrent" / "tables.duckdb")) as database:
-        database.execute(code_of("-- sotorrent.sql"))
+        database.execute((REBUILD / "sotorrent.sql").read_text(encoding="utf-8"))
         for table, types, post_types in (
             ("PostVersion", ("2", "5", "8"), ("1", "2")),
             ("TitleVersion", ("1", "4", "7"), ("1",)),

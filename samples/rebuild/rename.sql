@@ -1,0 +1,2 @@
+EXEC sp_rename 'PostTypes.Name', 'Type', 'COLUMN';
+EXEC sp_rename 'LinkTypes.Name', 'Type', 'COLUMN';
