@@ -29,6 +29,7 @@ def test_help_in_the_docs_is_current() -> None:
         "so2docs/extensions/README.md",
         *(str(page.relative_to(CHECKOUT)) for page in (CHECKOUT / "checks").glob("*/README.md")),
         "samples/README.md",
+        "tests/promises.md",
         *(f"docs/{page.name}" for page in (CHECKOUT / "docs").glob("*.md")),
     ],
 )
@@ -84,7 +85,7 @@ def test_every_test_named_in_the_promises_exists() -> None:
     sources: dict[str, str] = {}
     for path in (CHECKOUT / "tests").rglob("test_*.py"):
         sources[path.name] = sources.get(path.name, "") + path.read_text(encoding="utf-8")
-    text = (CHECKOUT / "docs" / "promises.md").read_text(encoding="utf-8")
+    text = (CHECKOUT / "tests" / "promises.md").read_text(encoding="utf-8")
     missing, file = [], ""
     for name, test in re.findall(r"`(?:(test_\w+\.py))?(?:::(test_\w+…?))?`", text):
         file = name or file
