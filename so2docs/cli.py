@@ -17,58 +17,26 @@ from so2docs.commands.signals import raise_in_command
 from so2docs.commands.terminal import say, tell
 from so2docs.errors import OptionError, So2docsError, did_you_mean, naming_flags
 from so2docs.progress import listen, log_progress
+from so2docs.registry import CAPABILITIES, module_of_command
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
 EXIT_CLOSED_PIPE = 141
 """The reader of standard output closed it; 128 + SIGPIPE, as for programs in C."""
 
-COMMANDS = {
-    "sample": ("commands.sample", "Write a small dump for trying out the other commands."),
-    "inspect": ("extensions.inspection.inspect_command", "Describe a dump without converting it."),
-    "convert": (
-        "commands.convert",
-        "Convert a dump into documents: questions with their answers.",
-    ),
-    "recipes": (
-        "extensions.recipes.recipes_command",
-        "List the recipes for data sets, with their settings.",
-    ),
-    "tables": (
-        "extensions.tables.tables_command",
-        "Write the tables of a dump as Parquet, CSV or a database.",
-    ),
-    "tags": (
-        "extensions.tables.tags_command",
-        "Write the tags of a dump with their excerpts and wikis.",
-    ),
-    "show": ("commands.show", "Show questions of an output by their ids."),
-    "stats": ("extensions.statistics.stats_command", "Print statistics of an output."),
-    "verify": ("extensions.cards.verify_command", "Check an output against its manifest."),
-    "diff": ("extensions.changes.diff_command", "Write the changes between two outputs."),
-    "sqlite": (
-        "extensions.sqlite.sqlite_command",
-        "Make an SQLite database with full-text search.",
-    ),
-    "serve": ("extensions.serve.serve_command", "Read an output or a database in a browser."),
-    "mcp": (
-        "extensions.serve.mcp_command",
-        "Let a language model search and read a database.",
-    ),
+_OF_CORE = {
+    "sample": "Write a small dump for trying out the other commands.",
+    "convert": "Convert a dump into documents: questions with their answers.",
+    "show": "Show questions of an output by their ids.",
 }
-"""Module and short help of each command by name, in the order of the help.
+COMMANDS = _OF_CORE | {
+    name: line for capability in CAPABILITIES.values() for name, line in capability.commands.items()
+}
+"""Line in the help for each command by name, in the order of the help."""
 
-The module has a function of the command's name.
-"""
-
-RARE_COMMANDS = {
-    "card": (
-        "extensions.cards.card_command",
-        "Write a card for an output: Markdown for Hugging Face.",
-    ),
-    "completion": ("commands.completion", "Print a completion script for a shell."),
-    "schema": ("extensions.cards.schema_command", "Print the JSON Schema of the documents."),
-    "selftest": ("extensions.inspection.selftest_command", "Check this installation."),
-    "spark": ("extensions.spark.spark_command", "Convert many dumps on Spark."),
+RARE_COMMANDS = {"completion": "Print a completion script for a shell."} | {
+    name: line
+    for capability in CAPABILITIES.values()
+    for name, line in capability.rare_commands.items()
 }
 """Commands that the help only names."""
 
@@ -77,7 +45,7 @@ ALL_COMMANDS = COMMANDS | RARE_COMMANDS
 
 def _module(name: str) -> Any:
     """Import the module of a command."""
-    module = import_module(f"so2docs.{ALL_COMMANDS[name][0]}")
+    module = import_module(module_of_command(name) or f"so2docs.commands.{name}")
     # Exclude imported objects from collections, above all from the last one: this saves 20 ms.
     gc.freeze()
     return module
@@ -114,7 +82,7 @@ class _Commands(click.Group):
         if name not in ALL_COMMANDS:
             return None
         command: click.Command = getattr(_module(name), name)
-        command.short_help, command.hidden = ALL_COMMANDS[name][1], name in RARE_COMMANDS
+        command.short_help, command.hidden = ALL_COMMANDS[name], name in RARE_COMMANDS
         for parameter in command.params:
             parameter.callback = parameter.callback or _refuse_empty
         return command

@@ -18,7 +18,7 @@ from so2docs.counts import TableCounts
 from so2docs.options.field_paths import Fields, choice_of_nested
 from so2docs.parse.keys import BY_OPTED_OUT, REJECTED_ANSWER
 from so2docs.parse.table_rows import unpack_votes
-from so2docs.registry import Registry, check_function
+from so2docs.registry import find_hook, has_hook
 from so2docs.schema import (
     BOUNTIES,
     BOUNTY,
@@ -49,9 +49,6 @@ FindUser = Callable[[Any], bytes | None]
 MakeMembers = Callable[[Table, Iterable[bytes], FindUser | None], list[bytes]]
 """Function that makes the JSON members of a post from its rows of a table."""
 
-
-_MAKERS: Registry[MakeMembers] = Registry("so2docs.members", check_function)
-"""Functions for the rows of a table, by its key. Rows of tables without a function are copied."""
 
 _MARKERS = {
     key: [(b'"%b":' % by.encode(), b'"%b":' % user.encode()) for by, user in users.items()]
@@ -100,8 +97,11 @@ class Nest:
         self._dropped_posts = dropped_posts
         self.counts = {name: TableCounts() for name in tables}
         self._tables = [table for table in TABLES.values() if table.kind and table.name in tables]
-        self._makers = {
-            table.key: _MAKERS[table.key] for table in self._tables if table.key in _MAKERS.own
+        # Rows of tables without such a function are copied.
+        self._makers: dict[str, MakeMembers] = {
+            table.key: find_hook(f"members of {table.key}")
+            for table in self._tables
+            if has_hook(f"members of {table.key}")
         }
         self._users = None if users is None else _KnownUsers(users)
         choices = [choice_of_nested(fields or Fields(), tables, path) for path in ("Answers", "")]

@@ -1,126 +1,132 @@
-"""Registry of what plugs into the core, by group and name: extensions of this and other packages.
+"""The capabilities beyond the conversion itself, each declared here and nowhere else.
 
-Both are references in the form of entry points, `module:attribute`, and are imported and checked
-by the same code when they are first used. Those of this package are listed here, not as entry
-points in its metadata: reading metadata takes 20 ms, and a source tree has none.
+A capability is a folder of `extensions/`. Delete the folder together with its entry to remove it.
+The core imports no extension: it imports the objects below by name, when they are first used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from so2docs.errors import OptionError
 
-Thing = TypeVar("Thing")
 
-EXTENSIONS: dict[str, dict[str, str]] = {
-    "so2docs.additions": {"card": "so2docs.extensions.cards.card:ADDITION"},
-    "so2docs.bodies": {"markdown": "so2docs.extensions.markdown.bodies:make_converter"},
-    "so2docs.frames": {"frame": "so2docs.extensions.parquet.frames:Frame"},
-    "so2docs.formats": {"parquet": "so2docs.extensions.parquet.format:Parquet"},
-    "so2docs.members": {"History": "so2docs.extensions.history.revisions:members"},
-    "so2docs.recipes": {
-        "preferences": "so2docs.extensions.recipes.answers:PREFERENCES",
-        "pairs": "so2docs.extensions.recipes.answers:PAIRS",
-        "triplets": "so2docs.extensions.recipes.answers:TRIPLETS",
-        "texts": "so2docs.extensions.recipes.embeddings:TEXTS",
-        "qa": "so2docs.extensions.recipes.answers:QA",
-        "messages": "so2docs.extensions.recipes.answers:MESSAGES",
-        "thread": "so2docs.extensions.recipes.threads:THREAD",
-        "chunks": "so2docs.extensions.recipes.threads:CHUNKS",
-        "blocks": "so2docs.extensions.recipes.parts:BLOCKS",
-        "edits": "so2docs.extensions.recipes.parts:EDITS",
-        "hub": "so2docs.extensions.recipes.hub:HUB",
-        "beir": "so2docs.extensions.recipes.beir:BEIR",
-        "duplicates": "so2docs.extensions.recipes.duplicates:DUPLICATES",
-    },
-    "so2docs.stores": {
-        "http": "so2docs.extensions.remote.files:WEB_SERVERS",
-        "fsspec": "so2docs.extensions.remote.stores:STORES",
-    },
-    "so2docs.records": {"parquet": "so2docs.extensions.parquet.footer:read_record"},
-    "so2docs.steps": {"as_of": "so2docs.extensions.as_of.step:AS_OF"},
-}
-"""References to the extensions of this package by group and name. The core imports no others."""
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """The contents of a folder of `extensions/` that others use.
 
-
-class Registry(Mapping[str, Thing], Generic[Thing]):
-    """A mapping of names to objects, to which other packages add objects through entry points.
-
-    Reading entry points takes a few milliseconds, so they are read only to look up a name that this
-    package does not have, or to list all names. Other packages cannot replace the objects of this
-    package.
-
-    Args:
-        group: Group of the entry points, such as `so2docs.recipes`.
-        check: Function that converts the name and the object of a reference to an object of the
-            registry; raises `TypeError` if the object does not have the right type.
-        core: Objects of the core, by name.
+    Attributes:
+        commands: Line in the help for each command by name. The module `NAME_command` of the folder
+            has a function of this name.
+        rare_commands: The same for commands that the help only names.
+        names: Public names of `so2docs`, separated by spaces, by module of the folder.
+        hooks: Objects that the core calls: `module:attribute` in the folder, by name of the hook.
     """
 
-    def __init__(
-        self,
-        group: str,
-        check: Callable[[str, Any], Thing],
-        core: Mapping[str, Thing] | None = None,
-    ) -> None:
-        self.group = group
-        self._check = check
-        self._loaded: dict[str, Thing] = dict(core or {})
-        self._references = EXTENSIONS.get(group, {})
-        self.own = tuple(dict.fromkeys((*self._loaded, *self._references)))
-        """Names of the objects of this package."""
-
-    def __getitem__(self, name: str) -> Thing:
-        if name not in self._loaded:
-            self._loaded[name] = self._load(name)
-        return self._loaded[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.own or name in self._entry_points()
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self.own
-        yield from (name for name in self._entry_points() if name not in self.own)
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-    def others(self) -> Iterator[Thing]:
-        """Yield the objects that other packages registered."""
-        return (self[name] for name in self if name not in self.own)
-
-    def _entry_points(self) -> dict[str, str]:
-        from importlib.metadata import entry_points
-
-        return {entry.name: entry.value for entry in entry_points(group=self.group)}
-
-    def _load(self, name: str) -> Thing:
-        if name in self._references:
-            return self._check(name, _resolve(self._references[name]))
-        reference = self._entry_points()[name]
-        try:
-            return self._check(name, _resolve(reference))
-        except (ImportError, AttributeError, TypeError) as error:
-            raise OptionError(
-                f"{name}, which another package registers in {self.group} ({reference}), cannot be "
-                f"used: {error}"
-            ) from error
+    commands: Mapping[str, str] = field(default_factory=dict)
+    rare_commands: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    hooks: Mapping[str, str] = field(default_factory=dict)
 
 
-def check_function(name: str, item: Any) -> Any:
-    """Return a function of a reference; raise `TypeError` if it is not callable."""
-    if not callable(item):
-        raise TypeError("it is not a function")
-    return item
+CAPABILITIES = {
+    "inspection": Capability(
+        commands={"inspect": "Describe a dump without converting it."},
+        rare_commands={"selftest": "Check this installation."},
+        names={"inspect": "Inspection inspect"},
+    ),
+    "recipes": Capability(
+        commands={"recipes": "List the recipes for data sets, with their settings."},
+        hooks={"recipes": "catalog:RECIPES"},
+    ),
+    "tables": Capability(
+        commands={
+            "tables": "Write the tables of a dump as Parquet, CSV or a database.",
+            "tags": "Write the tags of a dump with their excerpts and wikis.",
+        },
+        names={
+            "report": "FlatTable TablesReport",
+            "stream": "TableStream stream_table",
+            "tables": "tables",
+            "tags": "Tags TagsReport tags",
+        },
+    ),
+    "statistics": Capability(
+        commands={"stats": "Print statistics of an output."},
+        names={"stats": "Scores Stats stats"},
+    ),
+    "changes": Capability(
+        commands={"diff": "Write the changes between two outputs."},
+        names={"compare": "Summary", "diff": "Changes diff"},
+    ),
+    "sqlite": Capability(
+        commands={"sqlite": "Make an SQLite database with full-text search."},
+        names={"build": "Database to_sqlite"},
+    ),
+    "serve": Capability(
+        commands={
+            "serve": "Read an output or a database in a browser.",
+            "mcp": "Let a language model search and read a database.",
+        }
+    ),
+    "cards": Capability(
+        commands={"verify": "Check an output against its manifest."},
+        rare_commands={
+            "card": "Write a card for an output: Markdown for Hugging Face.",
+            "schema": "Print the JSON Schema of the documents.",
+        },
+        names={"manifest": "Verified verify"},
+        hooks={"card": "card:ADDITION"},
+    ),
+    "spark": Capability(rare_commands={"spark": "Convert many dumps on Spark."}),
+    "as_of": Capability(hooks={"step as_of": "step:AS_OF"}),
+    "history": Capability(hooks={"members of History": "revisions:members"}),
+    "markdown": Capability(hooks={"body markdown": "bodies:make_converter"}),
+    "parquet": Capability(
+        names={"frames": "Frame"},
+        hooks={
+            "format parquet": "format:Parquet",
+            "record in parquet": "footer:read_record",
+            "frame": "frames:Frame",
+        },
+    ),
+    "remote": Capability(
+        hooks={"files on http": "files:WEB_SERVERS", "files on fsspec": "stores:STORES"}
+    ),
+}
+"""The capabilities by the name of their folder, those with commands in the order of the help."""
+
+_PLACES = {
+    name: (folder, reference)
+    for folder, capability in CAPABILITIES.items()
+    for name, reference in capability.hooks.items()
+}
 
 
-def _resolve(reference: str) -> Any:
-    """Import the object of a reference such as `package.module:name`."""
-    module, _, names = reference.partition(":")
-    item: Any = import_module(module)
-    for name in filter(None, names.split(".")):
-        item = getattr(item, name)
-    return item
+def module_of_command(name: str) -> str | None:
+    """Return the module of a command; None for a command of the core."""
+    for folder, capability in CAPABILITIES.items():
+        if name in capability.commands or name in capability.rare_commands:
+            return f"so2docs.extensions.{folder}.{name}_command"
+    return None
+
+
+def has_hook(name: str) -> bool:
+    """Whether a capability has a hook of this name."""
+    return name in _PLACES
+
+
+def find_hook(name: str) -> Any:
+    """Import the object of a hook.
+
+    Raises:
+        OptionError: The capability with this hook was removed.
+    """
+    if name not in _PLACES:
+        raise OptionError(f"this installation has no {name}; install so2docs again")
+    folder, reference = _PLACES[name]
+    module, _, attribute = reference.partition(":")
+    return getattr(import_module(f"so2docs.extensions.{folder}.{module}"), attribute)

@@ -105,7 +105,7 @@ ONLY_USERS = {
     "sqlite3": {
         "extensions.tables.tags",
         "commands",
-        "output.sqlite_file",
+        "extensions.sqlite_file",
         "store.sqlite_errors",
         "extensions.serve.agents",
         "extensions.serve.app",
@@ -210,15 +210,15 @@ def test_core_imports_no_extension() -> None:
     assert all(of_package(name) <= {*CORE} for name in CORE if name != PUBLIC)
 
 
-def test_only_two_lists_name_extensions() -> None:
-    """The registry of what plugs in, and the table of commands."""
+def test_only_public_names_name_modules_of_extensions() -> None:
+    """The registry names their folders alone."""
     naming = {
         name
         for name in CORE
         for node in ast.walk(parsed(MODULES[name]))
         if isinstance(node, ast.Constant) and re.search(r"\bextensions\.\w", str(node.value))
     }
-    assert naming == {PUBLIC, "registry", "cli"}
+    assert naming == {PUBLIC}
 
 
 def test_imports_are_found_at_any_depth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

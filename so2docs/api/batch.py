@@ -19,7 +19,7 @@ from so2docs.options.request import build_run_options, find_recipe, validate_key
 from so2docs.options.signatures import spell_out
 from so2docs.options.sites import without_date
 from so2docs.options.table import OF_CONVERT, taken_by
-from so2docs.output.additions import ADDITIONS
+from so2docs.output.additions import find_addition
 from so2docs.output.new_files import open_folder, write_file
 from so2docs.output.part_files import FAILED, side_file
 from so2docs.output.paths import OutputPaths
@@ -90,7 +90,7 @@ def convert_all(
         raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
     read, outputs = [source for source, _, _ in planned], [output for _, _, output in planned]
     check_report(report_path, read)
-    additions = [ADDITIONS[name] for name in run.additions]
+    additions = [find_addition(name) for name in run.additions]
     for addition in additions:
         addition.check_folder(folder, outputs, read, force=run.force)
     open_folder(folder)

@@ -35,7 +35,7 @@ from so2docs.options.table import (
     RunOptions,
     taken_by,
 )
-from so2docs.output.additions import ADDITIONS, Addition
+from so2docs.output.additions import Addition, find_addition
 from so2docs.output.new_files import output_lock, write_file
 from so2docs.output.part_files import REPORT, check_own
 from so2docs.output.paths import OutputOfConversion, OutputPaths
@@ -111,7 +111,7 @@ def convert_validated(
     if path == run.report == "-":
         raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")
     begun = time.perf_counter()
-    additions = [ADDITIONS[name] for name in run.additions]
+    additions = [find_addition(name) for name in run.additions]
     with Source(dump) as source:
         check_report(run.report, [source.path, path, *run.tables.values()])
         options = options_for(source, kwargs, output_form(path, kwargs), site_field)

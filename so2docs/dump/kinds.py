@@ -6,13 +6,11 @@ Other kinds are compressed files, archives, and files that are not dumps, such a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from so2docs.errors import DumpError, Location, MalformedDumpError
 from so2docs.options.sites import COPY, NUMBER
-from so2docs.registry import Registry
 from so2docs.schema import DUMP, POSTS, Table
 
 PACKED = ("7z", "zip", "gz", "bz2", "xz", "zst")
@@ -111,27 +109,13 @@ class Kind:
         ratio: Approximate number of decompressed bytes per byte of the file.
         refused: Advice for the error if the kind is not supported; empty if it is.
         is_archive: Whether the file may contain several files.
-        magic: First bytes of the file, for kinds from other packages.
-        open: Function for kinds from other packages. It takes a binary file and a number of
-            threads, and returns an object whose `read` returns decompressed bytes.
     """
 
     name: str
     ratio: float = 1.0
     refused: str = ""
     is_archive: bool = False
-    magic: bytes = b""
-    open: Callable[[Any, int], Any] | None = None
 
-
-def _from_entry_point(name: str, kind: Any) -> Kind:
-    if not (isinstance(kind, Kind) and kind.magic and kind.open):
-        raise TypeError("it must be a Kind with the attributes magic and open set")
-    return kind
-
-
-SOURCES: Registry[Kind] = Registry("so2docs.sources", _from_entry_point)
-"""Kinds of files that other packages decompress: entry points, each a `Kind`."""
 
 GZIP = b"\x1f\x8b"
 BZIP2 = b"BZh"
@@ -168,16 +152,10 @@ def detect_kind(head: bytes) -> Kind | None:
     """Detect the kind of a file from its first bytes; None for XML and for unknown content."""
     for magic, kind in _KINDS.items():
         if head.startswith(magic):
-            return (kind.refused and _of_others(head)) or kind
+            return kind
     if head.startswith(_TAR_MAGIC, _TAR_OFFSET):
         return Kind("a tar archive", refused=_UNPACK)
-    if head.lstrip(_BLANK)[:1] in (b"<", b""):
-        return None
-    return _of_others(head)
-
-
-def _of_others(head: bytes) -> Kind | None:
-    return next((kind for kind in SOURCES.others() if head.startswith(kind.magic)), None)
+    return None
 
 
 _BLANK = b"\xef\xbb\xbf \t\r\n"

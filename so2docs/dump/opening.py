@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from so2docs.domain import LICENSE_FILE
 from so2docs.dump import storage
@@ -310,11 +310,7 @@ def _unwrap(layers: Layers, threads: int, work_dir: str | None, archive: Archive
             layers.stack.callback(saved.close)
             _read_member(layers, saved, threads, work_dir)
             continue
-        if kind.open:
-            parts = _read_opened(kind.open(layers.reader, threads))
-        else:
-            parts = _decompress(kind.name, layers, threads)
-        layers.add_layer(parts, kind.name)
+        layers.add_layer(_decompress(kind.name, layers, threads), kind.name)
         if layers.expected is not None:
             layers.expected = int(layers.expected * kind.ratio)
     raise DumpError(
@@ -335,15 +331,6 @@ def _decompress(kind: str, layers: Layers, threads: int) -> Parts:
         "a zstd file": decompress_zstd,
     }
     return by_kind[kind](layers.reader.read1, threads)
-
-
-def _read_opened(reader: Any) -> Parts:
-    """Yield the bytes of a file that another package opened, and close it at the end."""
-    try:
-        yield from read_blocks(reader.read)
-    finally:
-        if close := getattr(reader, "close", None):
-            close()
 
 
 def _save(read: Read, work_dir: str | None) -> BinaryIO:

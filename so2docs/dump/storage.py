@@ -11,7 +11,7 @@ import io
 import os
 import re
 from hashlib import blake2b
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 from so2docs.errors import (
     ChangedDumpError,
@@ -21,7 +21,7 @@ from so2docs.errors import (
     OutputError,
     OutputNotFoundError,
 )
-from so2docs.registry import Registry
+from so2docs.registry import find_hook
 
 _SAMPLES = 16
 _SAMPLE_BYTES = 4096
@@ -74,17 +74,10 @@ class Store(Protocol):
         """List the names in a folder."""
 
 
-def _check(name: str, item: Any) -> Store:
-    store: Store = item
-    return store
-
-
-_STORES: Registry[Store] = Registry("so2docs.stores", _check)
-
-
 def find_store(url: str) -> Store:
     """Return the store of a URL."""
-    return _STORES["http" if is_http(url) else "fsspec"]
+    store: Store = find_hook(f"files on {'http' if is_http(url) else 'fsspec'}")
+    return store
 
 
 def check_source(source: object, name: str, several: str = "") -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from so2docs.registry import Registry
+from typing import Literal
 
 AnswersBy = Literal["id", "votes"]
 BodyAs = Literal["html", "text", "markdown"]
@@ -45,14 +43,7 @@ class FormatTraits:
 _LINES = (".jsonl", ".ndjson")
 
 
-def _traits(name: str, format_class: Any) -> FormatTraits:
-    traits = getattr(format_class, "traits", None)
-    if not isinstance(traits, FormatTraits):
-        raise TypeError("it needs a class attribute traits of type FormatTraits")
-    return traits
-
-
-_CORE = {
+FORMATS = {
     "jsonl": FormatTraits(_LINES),
     "json": FormatTraits((".json",)),
     "elasticsearch": FormatTraits(_LINES, ids=True),
@@ -60,9 +51,7 @@ _CORE = {
     "ravendb": FormatTraits((".ravendbdump", ".json"), ids=True),
     "parquet": FormatTraits((".parquet",), compressed=False, magic=b"PAR1"),
 }
-
-FORMATS: Registry[FormatTraits] = Registry("so2docs.formats", _traits, _CORE)
-"""The properties of each format. Other packages register subclasses of `Format` with `traits`."""
+"""The properties of each format."""
 
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 """The compression for each file name extension."""
@@ -89,13 +78,9 @@ def split_compression(path: str) -> tuple[str, Compression | None]:
 
 
 def formats_from_name(path: str) -> list[str]:
-    """List the formats with the extension of a path.
-
-    Formats of other packages are listed only if no built-in format has the extension.
-    """
+    """List the formats with the extension of a path."""
     plain, _ = split_compression(path)
-    built_in = [name for name in FORMATS.own if plain.endswith(FORMATS[name].extensions)]
-    return built_in or [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
+    return [name for name, traits in FORMATS.items() if plain.endswith(traits.extensions)]
 
 
 def compression_from_name(path: str) -> Compression:

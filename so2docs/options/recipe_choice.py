@@ -1,4 +1,4 @@
-"""Find the requested recipe: one of this package, of another package, or of the user."""
+"""Find the requested recipe: one of this package, or of the user."""
 
 from __future__ import annotations
 
@@ -13,19 +13,10 @@ from typing import Any
 
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.recipe import BEST, QUERIES_UNTIL, Recipe
-from so2docs.registry import Registry
+from so2docs.registry import find_hook
 
-
-def _check(name: str, recipe: Any) -> Recipe:
-    if isinstance(recipe, Recipe):
-        return recipe if recipe.name == name else replace(recipe, name=name)
-    if not callable(recipe):
-        raise TypeError("it is neither a so2docs.Recipe nor a function")
-    return Recipe(name, recipe)
-
-
-RECIPES: Registry[Recipe] = Registry("so2docs.recipes", _check)
-"""Recipes by name: those of this package, and those of other packages from entry points."""
+RECIPES: Mapping[str, Recipe] = find_hook("recipes")
+"""The recipes of this package by name."""
 
 ALIASES = {"dpo": "pairs", "sft": "messages", "rag": "chunks"}
 """Recipes by other common names, after the purpose of the records."""
@@ -75,7 +66,7 @@ class RecipeChoice:
         name = self.spec
         if self.recipe.needs_all_questions:
             name += ", accepted"
-        if self.spec in RECIPES.own:
+        if self.spec in RECIPES:
             return name
         place, colon, _ = self.spec.partition(":")
         module = importlib.import_module(place if colon else self.recipe.function.__module__)
@@ -182,7 +173,7 @@ def _function(recipe: Recipe | Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _full_name(recipe_like: Recipe | Callable[..., Any]) -> str:
-    for name in RECIPES.own:
+    for name in RECIPES:
         recipe = RECIPES[name]
         if recipe_like is recipe or recipe_like is recipe.function:
             return name

@@ -401,7 +401,7 @@ class Options:
     )
     recipe: RecipeChoice | None = _document(
         "Write the records of a data set instead of the documents: "
-        f"{', '.join(map(_with_aliases, RECIPES.own))}, or your own "
+        f"{', '.join(map(_with_aliases, RECIPES))}, or your own "
         "package.module:function.",
         accepts=RecipeLike | None,
         choices=lambda: (*RECIPES, *ALIASES),
@@ -560,7 +560,7 @@ class Options:
                     f"{subject}: {flag('format', 'parquet')} needs columns; give a Recipe with a "
                     "schema instead of a function"
                 )
-            if self.site_field is not None and self.recipe.spec in RECIPES.own:
+            if self.site_field is not None and self.recipe.spec in RECIPES:
                 raise OptionError(
                     f"{flag('site_field', self.site_field[0])} applies only to documents, and the "
                     f"records of {subject} have columns of their own; leave it out"

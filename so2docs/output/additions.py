@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from so2docs.options.table import Options
 from so2docs.output.paths import OutputPaths
-from so2docs.registry import Registry
+from so2docs.registry import find_hook
 
 
 class Check(Protocol):
@@ -62,11 +62,7 @@ class Addition:
     describe: Describe
 
 
-def _check(name: str, item: Any) -> Addition:
-    if not isinstance(item, Addition):
-        raise TypeError("it is not a so2docs.output.additions.Addition")
-    return item
-
-
-ADDITIONS: Registry[Addition] = Registry("so2docs.additions", _check)
-"""Additions by the name of the option that requests them; see `RunOptions.additions`."""
+def find_addition(name: str) -> Addition:
+    """Return the addition that an option of this name requests; see `RunOptions.additions`."""
+    addition: Addition = find_hook(name)
+    return addition

@@ -34,7 +34,7 @@ from so2docs.report import Report
 
 _EXTENSIONS = (
     *COMPRESSIONS,
-    *dict.fromkeys(end for name in FORMATS.own for end in FORMATS[name].extensions),
+    *dict.fromkeys(end for traits in FORMATS.values() for end in traits.extensions),
 )
 
 

@@ -6,7 +6,7 @@ Only this module decides whether a product is up to date and whether it may be r
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +39,7 @@ from so2docs.output.provenance import (
     parse_record,
 )
 from so2docs.progress import log
-from so2docs.registry import Registry, check_function
+from so2docs.registry import find_hook, has_hook
 
 Result = TypeVar("Result")
 
@@ -265,17 +265,14 @@ def read_provenance(path: str) -> Provenance | None:
     return load(data) if data else None
 
 
-_RECORD_READERS: Registry[Callable[[str], bytes]] = Registry("so2docs.records", check_function)
-"""Functions that read the record inside a file, by the formats whose files contain their record."""
-
-
 def _read_inner_record(path: str) -> bytes:
     """Read the record inside a file; empty for the formats with a side file."""
     with open(path, "rb") as file:
         head = file.read(_HEAD_BYTES)
-    for name in _RECORD_READERS.own:
-        if head.startswith(FORMATS[name].magic):
-            return _RECORD_READERS[name](path)
+    for name, traits in FORMATS.items():
+        if traits.magic and head.startswith(traits.magic) and has_hook(f"record in {name}"):
+            record: bytes = find_hook(f"record in {name}")(path)
+            return record
     return b""
 
 

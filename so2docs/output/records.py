@@ -32,7 +32,7 @@ class RecordMaker:
         site: str | None = None,
     ) -> None:
         """Take the recipe, the hosts of the attribution and of the site, and the form of bodies."""
-        is_checked = recipe is not None and recipe.name not in RECIPES.own
+        is_checked = recipe is not None and recipe.name not in RECIPES
         self._recipe = recipe = recipe or _UNCHANGED
         self._host = host
         self._convert_body = convert_body

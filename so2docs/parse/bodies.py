@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from so2docs.escape import remove_comments
 from so2docs.options.choices import Core
-from so2docs.registry import Registry, check_function
+from so2docs.registry import find_hook
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -40,7 +40,12 @@ def converter(
     Returns:
         The function; None for `html`, which needs no conversion.
     """
-    return None if body == "html" else _CONVERTERS[body](core, host)
+    if body == "html":
+        return None
+    if body == "text":
+        return _text
+    convert: Callable[[str], str] = find_hook(f"body {body}")(core, host)
+    return convert
 
 
 def tame(body: str) -> str:
@@ -96,13 +101,3 @@ def _remove_forbidden(text: str) -> str:
 
 def _text(body: str) -> str:
     return plain_text(parse_body(body)) if body.strip() else ""
-
-
-def _make_text_converter(core: Core, host: str | None) -> Callable[[str], str]:
-    return _text
-
-
-_CONVERTERS: Registry[Callable[[Core, str | None], Callable[[str], str]]] = Registry(
-    "so2docs.bodies", check_function, {"text": _make_text_converter}
-)
-"""Functions that make the converter to a form of bodies, for a core and a host."""

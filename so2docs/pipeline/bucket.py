@@ -38,7 +38,7 @@ from so2docs.output.segments import Segment, store
 from so2docs.parse.core import compiled
 from so2docs.parse.keys import BUCKET_BITS
 from so2docs.parse.opt_outs import unpack_ids
-from so2docs.pipeline.tasks import STEPS, BucketResult, BucketTask
+from so2docs.pipeline.tasks import BucketResult, BucketTask, find_step
 from so2docs.schema import (
     BOUNTY,
     CLOSE_REASONS,
@@ -292,7 +292,7 @@ def load_bucket(task: BucketTask, run: RunForm | None = None) -> Iterator[Docume
                 question_ids = {*task.kept.question_ids}
                 blocks = select_questions(blocks, task.ids, question_ids, counts)
             for name in options.steps:
-                blocks = stack.enter_context(STEPS[name].apply(task, blocks, counts, strays))
+                blocks = stack.enter_context(find_step(name).apply(task, blocks, counts, strays))
             # To remove fields after nesting, posts must be parsed, which only the reference does.
             is_whole = task.kept is None and not (nest and nest.leaves_out)
             if options.core == "compiled" and is_whole:

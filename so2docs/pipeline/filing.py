@@ -28,7 +28,7 @@ from so2docs.parse.posts import RecordBuffer
 from so2docs.parse.row_filter import RowFilter, make_projection, projection_of_table
 from so2docs.parse.rows import Malformed, parse
 from so2docs.parse.table_rows import MOST_USERS
-from so2docs.pipeline.tasks import STEPS
+from so2docs.pipeline.tasks import find_step
 from so2docs.scan.chunk import Visitor
 from so2docs.schema import (
     BADGE_CLASSES,
@@ -444,7 +444,7 @@ def open_sink(
     with ExitStack() as stack:
         sink_class = _choose_sink(table)
         for name in options.steps:
-            sink_class = STEPS[name].choose_sink(table)
+            sink_class = find_step(name).choose_sink(table)
         is_mapped = bool(table.kind and posts_map)
         id_map = stack.enter_context(IdMap(posts_map)) if is_mapped else Unknown()
         yield (sink := sink_class(table, options, writer, id_map))

@@ -33,7 +33,7 @@ from so2docs.parse.keys import QUESTION, integers, kinds_in
 from so2docs.parse.posts import stray_line
 from so2docs.pipeline.first_pass import FirstPass
 from so2docs.pipeline.second_pass import SecondPass, Written
-from so2docs.pipeline.tasks import STEPS
+from so2docs.pipeline.tasks import find_step
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.processes.worker import peak_memory
 from so2docs.progress import Progress, log
@@ -415,7 +415,7 @@ class Session:
         read = (self.posts, *self.tables)
         tallies = [tally for step in read for tally in step.tallies().values()]
         prepared = {
-            name: STEPS[name].prepare(self.spill, self.options, tallies, posts_map, workers)
+            name: find_step(name).prepare(self.spill, self.options, tallies, posts_map, workers)
             for name in self.options.steps
         }
         return SecondPass(

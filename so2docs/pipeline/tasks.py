@@ -13,7 +13,7 @@ from so2docs.options.choices import Compression
 from so2docs.options.table import Options
 from so2docs.output.segments import Segment
 from so2docs.parse.keep_lists import Kept
-from so2docs.registry import Registry
+from so2docs.registry import find_hook
 from so2docs.store.blocks import Block
 from so2docs.store.users import UserTable
 
@@ -93,11 +93,7 @@ class Step:
     ]
 
 
-def _check(name: str, item: Any) -> Step:
-    if not isinstance(item, Step):
-        raise TypeError("it is not a so2docs.pipeline.tasks.Step")
-    return item
-
-
-STEPS: Registry[Step] = Registry("so2docs.steps", _check)
-"""Steps by the name of the option that requests them; see `Options.steps`."""
+def find_step(name: str) -> Step:
+    """Return the step that an option of this name requests; see `Options.steps`."""
+    step: Step = find_hook(f"step {name}")
+    return step

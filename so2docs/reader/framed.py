@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 from so2docs.errors import OutputError
 from so2docs.options.table import QuestionFilters
 from so2docs.parse.filters import question_conditions
-from so2docs.registry import Registry, check_function
+from so2docs.registry import find_hook
 from so2docs.schema import Row
 
 if TYPE_CHECKING:
@@ -46,11 +46,9 @@ class Frame(Protocol):
         """Read all rows as a polars data frame."""
 
 
-_FRAMES: Registry[Callable[[FrameName, Framed], Frame]] = Registry("so2docs.frames", check_function)
-
-
 def _frame(name: FrameName, source: Framed) -> Frame:
-    return _FRAMES["frame"](name, source)
+    frame: Frame = find_hook("frame")(name, source)
+    return frame
 
 
 class Framed:

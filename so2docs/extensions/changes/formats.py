@@ -46,7 +46,7 @@ class ChangedDocuments(ChangeLines):
     def __init__(self, name: str, index: str, site_field: str | None) -> None:
         """Take the format, the Elasticsearch index, and the field with the site for ids, if any."""
         form = OutputForm(name, "none", index)
-        self._format = formats.CLASSES[name](form)
+        self._format = formats.find_class(name)(form)
         self._is_dated = form.has_dates
         self._site_field = site_field if FORMATS[name].ids else None
         self._between = b""
