@@ -75,9 +75,9 @@ __all__ = [
     "DumpNotFoundError", "FlatTable", "Frame", "Inspection", "InternalError", "Location",
     "MalformedDumpError", "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError",
     "Recipe", "RecipeError", "Report", "RowCounts", "Scores", "Selection", "Setting", "SiteResult",
-    "So2docsError", "SpillError", "SpillTakenError", "Stats", "Summary",
-    "TableCounts", "TableStream", "TablesReport", "Tags", "TagsReport", "TruncatedDumpError",
-    "Verified", "WorkerDiedError", "__version__", "convert", "convert_all", "diff", "documents",
+    "So2docsError", "SpillError", "SpillTakenError", "Stats", "Summary", "TableCounts",
+    "TableStream", "TablesReport", "Tags", "TagsReport", "TruncatedDumpError", "Verified",
+    "WorkerDiedError", "__version__", "convert", "convert_all", "diff", "documents",
     "for_each_site", "inspect", "read", "stats", "stream_table", "tables", "tags", "to_sqlite",
     "verify",
 ]  # fmt: skip

@@ -55,10 +55,6 @@ WRITERS = {
     "stdin": Writer("convert - q.jsonl -q -j 1", source="Posts.xml"),
     "diff": Writer("diff old.jsonl new.jsonl c.jsonl.gz -q"),
     "forced diff": Writer("diff old.jsonl new.jsonl former.jsonl --force -q"),
-    "documents": Writer(
-        "diff old.jsonl new.jsonl c.jsonl --format jsonl --deleted d.jsonl -q", has_two_files=True
-    ),
-    "dumps": Writer("diff Posts.xml Other.xml c.jsonl -q -j 1 --work-dir work"),
     "diff stdout": Writer("diff old.jsonl new.jsonl -q", stdout=True),
     "sqlite": Writer("sqlite old.jsonl q.db -q"),
     "forced sqlite": Writer("sqlite old.jsonl former.db --force -q"),

@@ -7,12 +7,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
-import orjson
-
 from so2docs.api.convert import check_report, convert_validated, write_report
 from so2docs.api.sites import Done, SiteResult, WhenDone, dump_tasks, plan_outputs, run_sites
-from so2docs.dump.storage import unreadable_output
-from so2docs.errors import OptionError, OutputError, flag
+from so2docs.errors import OptionError, flag
 from so2docs.options.option import path
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_run_options, find_recipe, validate_keywords
@@ -144,21 +141,3 @@ def failures_in(folder: str) -> dict[str, str]:
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 failures[without_date(stem)] = file.read().strip()
     return failures
-
-
-def read_failures(path: str) -> dict[str, str]:
-    """Read the errors in a report of `convert_all`, by site.
-
-    Raises:
-        OutputError: The file cannot be read, or is not such a report.
-    """
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise unreadable_output(path, error) from error
-    advice = f"give the report of {flag('output_dir')}"
-    with suppress(KeyError, TypeError, ValueError):
-        entries = orjson.loads(content)
-        return {entry["site"]: entry["error"] for entry in entries if entry["error"] is not None}
-    raise OutputError(f"{path}: is damaged, or is not a report on several dumps; {advice}")

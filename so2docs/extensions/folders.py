@@ -7,13 +7,12 @@ unchanged.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from so2docs.api.batch import failures_in, read_failures
+from so2docs.api.batch import failures_in
 from so2docs.api.sites import (
     Done,
     SiteResult,
@@ -34,9 +33,9 @@ from so2docs.errors import (
     flag,
 )
 from so2docs.extensions.cards.manifest import load, verify
-from so2docs.extensions.changes.diff import ChangesFile, diff
+from so2docs.extensions.changes.diff import Changes, ChangesFile, diff
 from so2docs.extensions.inspection.inspect import inspect, locate_all
-from so2docs.extensions.options import ChangesOptions, ComparisonOptions, DatabaseOptions
+from so2docs.extensions.options import ComparisonOptions, DatabaseOptions, ReplaceOptions
 from so2docs.extensions.output_folder import check_holds_outputs, outputs_in, readable
 from so2docs.extensions.sqlite.build import find_database, to_sqlite
 from so2docs.extensions.statistics.stats import stats
@@ -45,10 +44,9 @@ from so2docs.extensions.tables.tags import TagsFile, tags
 from so2docs.options.request import read_options
 from so2docs.options.sites import site_from_name
 from so2docs.options.table import options_of
-from so2docs.output.file import Target
-from so2docs.output.new_files import NewFiles, open_folder, temporary_folder
+from so2docs.output.new_files import open_folder
 from so2docs.output.part_files import MANIFEST
-from so2docs.output.product import Product, read_provenance
+from so2docs.output.product import Product
 from so2docs.output.provenance import UP_TO_DATE
 from so2docs.progress import Shown
 
@@ -76,14 +74,13 @@ def for_each_site(
     | `inspect` | dumps | |
     | `stats`, `verify` | a folder of outputs | |
     | `to_sqlite` | a folder of outputs | `SITE.db` |
-    | `diff` | two folders of outputs, old and new | `SITE.jsonl.gz`, or `SITE.ravendbdump` |
+    | `diff` | two folders of outputs, old and new | `SITE.jsonl.gz` |
 
     `diff` counts all questions of a new site as added. The state of a site without a new output is
-    `gone`, or `failed` if `convert_all` failed to convert it to that folder, or the keyword
-    `report`, the report of `convert_all`, says so. A site that failed in the old folder is `new
-    after failed`. Without a `folder`, changes are only counted. `verify` fails for an output
-    without a manifest. `inspect` reads a file that belongs to another dump, such as
-    `stackoverflow.com-Comments.7z`, only with that dump.
+    `gone`, or `failed` if `convert_all` failed to convert it to that folder. A site that failed in
+    the old folder is `new after failed`. Without a `folder`, changes are only counted. `verify`
+    fails for an output without a manifest. `inspect` reads a file that belongs to another dump,
+    such as `stackoverflow.com-Comments.7z`, only with that dump.
 
     Examples:
         >>> so2docs.for_each_site(so2docs.tables, glob.glob("*.7z"), "tables", only="posts")
@@ -97,7 +94,7 @@ def for_each_site(
         progress: Show the progress of all sites together.
         when_done: Function called with the result of each site as it ends.
         keywords: Other keyword arguments of the function, for each site; for `diff`, also those of
-            `Changes.write`, with a folder for `deleted`.
+            `Changes.write`.
 
     Returns:
         The result of each site, in the order of the dumps, or sorted by site. Each `result` is
@@ -129,54 +126,26 @@ def for_each_site(
 
 
 def _plan_changes(
-    folders: tuple[PathLike, PathLike],
-    changes_dir: PathLike | None,
-    *,
-    report: PathLike | None = None,
-    **kwargs: Any,
+    folders: tuple[PathLike, PathLike], changes_dir: PathLike | None, **kwargs: Any
 ) -> list[SiteTask]:
     old_dir, new_dir = (os.fspath(folder) for folder in folders)
-    names = options_of(ComparisonOptions).keys() & kwargs.keys()
-    counted = {name: kwargs.pop(name) for name in names}
-    options = read_options(ChangesOptions, kwargs)
-    diff("", "", **counted).check(options)
+    names = options_of(ReplaceOptions).keys() & kwargs.keys()
+    options = read_options(ReplaceOptions, {name: kwargs.pop(name) for name in names})
+    comparison = read_options(ComparisonOptions, kwargs)
     old, new = outputs_in(old_dir), outputs_in(new_dir)
     check_holds_outputs(new_dir, new)
     failed_before, failures = failures_in(old_dir), failures_in(new_dir)
-    failures |= {} if report is None else read_failures(os.fspath(report))
-    folder, ids = (
-        None if path is None else _made(path, old_dir, new_dir)
-        for path in (changes_dir, options.deleted)
-    )
-    if folder is not None and ids is not None and os.path.samefile(folder, ids):
-        raise OptionError(f"{ids}: is the folder of the changes; give another {flag('deleted')}")
-    end = ".ravendbdump" if options.format == "ravendb" else ".jsonl.gz"
+    folder = None if changes_dir is None else _made(changes_dir, old_dir, new_dir)
     tasks = []
     for site in sorted({*old, *new}):
-        target = "" if folder is None else os.path.join(folder, site + end)
-        removed = None if ids is None else os.path.join(ids, f"{site}.jsonl.gz")
-        pair = old.get(site), new.get(site)
-        how = replace(options, deleted=removed)
+        target = "" if folder is None else os.path.join(folder, f"{site}.jsonl.gz")
         # Without a new output, the error counts; without an old one, the earlier error.
         failure = (failures if site in old else failed_before).get(site)
-        work = partial(_diff_site, *pair, target, counted, how, failure=failure)
+        pair = old.get(site), new.get(site)
+        work = partial(_diff_site, *pair, target, comparison, options, failure=failure)
         size = input_size([*old.get(site, ()), *new.get(site, ())])
         tasks.append(SiteTask(site, target or (old.get(site) or new[site])[0], size, work))
     return tasks
-
-
-@contextmanager
-def _readable_or_empty(paths: list[str] | None, other: str) -> Iterator[str]:
-    """Yield the output of a site; for None, an empty one with the provenance of `other`."""
-    if paths is not None:
-        yield readable(paths)
-        return
-    provenance = read_provenance(other)
-    with temporary_folder(None) as folder:
-        path = os.path.join(folder, "empty.jsonl")
-        with NewFiles() as files, Target(files, path, indexed=True) as target:
-            target.record = b"" if provenance is None else provenance.to_json()
-        yield path
 
 
 _GONE = (
@@ -193,8 +162,8 @@ def _diff_site(
     old: list[str] | None,
     new: list[str] | None,
     target: str,
-    counted: dict[str, Any],
-    options: ChangesOptions,
+    comparison: ComparisonOptions,
+    options: ReplaceOptions,
     *,
     failure: str | None,
 ) -> Done:
@@ -204,23 +173,21 @@ def _diff_site(
         if failure is not None:
             raise OutputError(f"no output, because the conversion failed: {failure}")
         return Done("gone", old[0], note=_GONE)
-    new_path = readable(new)
     note = _STALE if old is None and failure is not None else ""
-    with _readable_or_empty(old, new_path) as old_path:
-        changes = diff(old_path, new_path, **counted)
-        if target:
-            product = ChangesFile(changes, target, options)
-            if product.find(force=options.force, update=options.update) is not None:
-                return Done(UP_TO_DATE, target, note=note)
-            summary = product.build(force=options.force, update=options.update)
-        else:
-            summary = changes.count()
+    changes = Changes(None if old is None else readable(old), readable(new), comparison)
+    if target:
+        product = ChangesFile(changes, target)
+        if product.find(force=options.force, update=options.update) is not None:
+            return Done(UP_TO_DATE, target, note=note)
+        summary = product.build(force=options.force, update=options.update)
+    else:
+        summary = changes.count()
+    output = target or changes.new
     if old is None:
-        summary.old_path = ""
-        return Done("new after failed" if note else "new", target or new_path, summary, note)
+        return Done("new after failed" if note else "new", output, summary, note)
     posts = summary.questions
     state: SiteState = "changed" if posts.added or posts.changed or posts.deleted else "unchanged"
-    return Done(state, target or new_path, summary)
+    return Done(state, output, summary)
 
 
 def _plan_stats(folder: PathLike) -> list[SiteTask]:

@@ -16,7 +16,6 @@ from typing import Any, get_args
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import (
     BodyAs,
-    ChangesFormat,
     Core,
     Errors,
     Operation,
@@ -318,44 +317,4 @@ class ComparisonOptions:
         more="Documents that differ only in these fields count as unchanged.",
         remember=sorted,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ChangesOptions:
-    """Options for writing changes to a file."""
-
-    format: ChangesFormat = option(
-        "Output",
-        True,
-        "Format of the changes; all formats except `changes` update a database from OLD to NEW.",
-        "changes",
-        flags=("-f",),
-        more="`changes` has one object per line, and a last line with their number; `jsonl` has "
-        "the new documents; `elasticsearch`, `mongodb` and `ravendb` have the lines for the bulk "
-        "API, for `mongoimport --mode=upsert` and for the import of RavenDB.",
-    )
-    deleted: str | None = option(
-        "Output",
-        True,
-        "With {format=jsonl} or mongodb, write the ids of deleted questions to FILE (for folders, "
-        "to a folder).",
-        more="These formats have no form for deletions.",
-        accepts=str | os.PathLike[str] | None,
-        parse=path,
-        metavar="FILE",
-        remember=lambda value: value is not None,
-    )
-    elasticsearch_index: str = like(
-        "elasticsearch_index",
-        "Index for {format=elasticsearch}.",
-        accepts=str,
-        default="questions",
-        is_rare=False,
-    )
-    site_field: str | None = like(
-        "site_field",
-        "Field that contains the site's name, for ids such as SITE/1.",
-        remember=None,
-    )
-    update: bool = like("update")
-    force: bool = like("force", "Overwrite existing files.")
+    progress: Shown = like("progress")

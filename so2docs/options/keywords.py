@@ -174,20 +174,17 @@ class TagsKeywords(TypedDict, total=False):
     progress: bool | Callable[[int, int | None, str], object]
 
 
-class ComparisonKeywords(IteratorKeywords, total=False):
+class ComparisonKeywords(TypedDict, total=False):
     """Options of `so2docs.diff`."""
 
     only: str | Iterable[Literal["added", "changed", "deleted"]] | None
     ignore: str | Iterable[str] | None
+    progress: bool | Callable[[int, int | None, str], object]
 
 
-class ChangesKeywords(TypedDict, total=False):
+class ReplaceKeywords(TypedDict, total=False):
     """Options of `so2docs.Changes.write`."""
 
-    site_field: str | None
-    format: Literal["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]
-    deleted: str | os.PathLike[str] | None
-    elasticsearch_index: str
     update: bool
     force: bool
 

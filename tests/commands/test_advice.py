@@ -126,7 +126,6 @@ def somewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["convert", "posts.xml", "o.jsonl", "--work-dir", ""],
         ["convert", "posts.xml", "o.jsonl", "--table", "comments="],
         ["diff", "q.jsonl.gz", "q.jsonl.gz", ""],
-        ["diff", "q.jsonl.gz", "q.jsonl.gz", "o.jsonl", "--format", "jsonl", "--deleted", ""],
         ["sqlite", "q.jsonl.gz", ""],
         ["serve", ""],
     ],
@@ -187,8 +186,6 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
         ("convert posts.xml o.jsonl --recipe no.module:f", "check its name, and install it or put"),
         ("convert posts.xml o.jsonl --recipe json:f", "no attribute 'f'; check the name after"),
         ("convert posts.xml o.jsonl --recipe json:__name__", "but str; give one by name"),
-        ("diff q.jsonl.gz q.jsonl.gz c.jsonl --summary", "writes no changes; leave CHANGES out"),
-        ("diff q.jsonl.gz q.jsonl.gz c.jsonl --summary --json", "leave CHANGES out"),
         ("sample posts.xml", "posts.xml: is a file, not a folder; choose another folder"),
         ("convert posts.xml --output-dir r.json", "r.json: is a file, not a folder; choose"),
         ("tables posts.xml r.json", "r.json: is a file, not a folder; choose another folder"),
@@ -252,20 +249,6 @@ def test_only_outputs_are_indexed(tmp_path: Path) -> None:
     (tmp_path / "q.parquet").write_bytes(b"PAR1\xed\xa0\x80\nPAR1")
     with pytest.raises(so2docs.OutputError, match="is Parquet, and so2docs reads back only"):
         list(so2docs.read(tmp_path / "q.parquet"))
-
-
-def test_errors_of_diff_name_no_temporary_file(tmp_path: Path) -> None:
-    (tmp_path / "cut.xml").write_bytes((SAMPLES / "posts.xml").read_bytes()[:-2000])
-    output = tmp_path / "q.jsonl"
-    so2docs.convert(SAMPLES / "posts.xml", output, drop_fields="Body", jobs=1)
-    for dump, words in (
-        (tmp_path / "cut.xml", "is truncated"),
-        (SAMPLES / "posts.xml", "compared"),
-    ):
-        result = run("diff", output, dump, "-q")
-        assert words in result.stderr
-        assert str(dump) in result.stderr
-        assert "so2docs-" not in result.stderr.replace(str(dump), "")
 
 
 @pytest.fixture(scope="module")

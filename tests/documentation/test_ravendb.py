@@ -1,4 +1,4 @@
-"""RavenDB imports outputs and changes.
+"""RavenDB imports outputs.
 
 `make test-datasets` installs its server: the packages pyravendb-embedded (4.1), dotnetcore2, and
 psycopg2-binary, whose wheels contain OpenSSL 1.1, which .NET Core 2 needs.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import re
 import socket
 import subprocess
 import time
@@ -137,24 +136,3 @@ def test_imports_every_value(dump: Path, server: Call, tmp_path: Path) -> None:
     expected = {document["Id"]: document for document in so2docs.read(tmp_path / "q.jsonl")}
     assert _documents(server, name) == expected
     assert expected
-
-
-def test_imports_changes(server: Call, tmp_path: Path) -> None:
-    site, old, new = tmp_path / "Posts.xml", tmp_path / "old.jsonl.gz", tmp_path / "new.jsonl.gz"
-    rows = (SAMPLES / "posts.xml").read_text(encoding="utf-8")
-    site.write_text(rows, encoding="utf-8")
-    so2docs.convert(site, tmp_path / "old.ravendbdump")
-    so2docs.convert(site, old)
-    rows, removed = re.subn(r'  <row Id="1" .*\n', "", rows)  # The answers are strays now.
-    rows, changed = re.subn(r' Title="', r"\g<0>On ", rows, count=3)
-    assert (removed, changed) == (1, 3)
-    site.write_text(rows, encoding="utf-8")
-    so2docs.convert(site, new)
-    so2docs.diff(old, new).write(tmp_path / "changes.ravendbdump", format="ravendb")
-    _create(server, "changes")
-    _import(server, "changes", tmp_path / "old.ravendbdump")
-    assert 1 in _documents(server, "changes")
-    _import(server, "changes", tmp_path / "changes.ravendbdump")
-    expected = {document["Id"]: document for document in so2docs.read(new)}
-    assert _documents(server, "changes") == expected
-    assert 1 not in expected

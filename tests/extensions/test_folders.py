@@ -156,14 +156,15 @@ def test_a_site_that_failed_is_not_gone(quarters: tuple[Path, Path], tmp_path: P
     old, new = quarters
     (tmp_path / "gone").mkdir()
     (tmp_path / "gone" / "Posts.xml").write_text("<posts>\n<row ")
-    report = tmp_path / "report.json"
-    so2docs.convert_all([tmp_path / "gone"], new, report=report)
+    so2docs.convert_all([tmp_path / "gone"], new)
     (marker,) = new.glob(".*.failed")
-    assert "Posts.xml: is truncated" in marker.read_text(encoding="utf-8")
+    failure = marker.read_text(encoding="utf-8")
+    assert "Posts.xml: is truncated" in failure
     assert states(so2docs.for_each_site(so2docs.diff, (old, new)))["gone"] == "failed"
     marker.unlink()
     assert states(so2docs.for_each_site(so2docs.diff, (old, new)))["gone"] == "gone"
-    results = so2docs.for_each_site(so2docs.diff, (old, new), report=report)
+    marker.write_text(failure, encoding="utf-8")
+    results = so2docs.for_each_site(so2docs.diff, (old, new))
     assert states(results) == {
         "beer": "changed",
         "coffee": "unchanged",
@@ -171,11 +172,8 @@ def test_a_site_that_failed_is_not_gone(quarters: tuple[Path, Path], tmp_path: P
         "new": "new",
     }
     assert "no output, because the conversion failed: " in str(results[2].error)
-    result = run("diff", old, new, tmp_path / "changes", "--report", report)
+    result = run("diff", old, new, tmp_path / "changes")
     assert (result.returncode, "Posts.xml: is truncated" in result.stderr) == (3, True)
-    report.write_text("3")
-    result = run("diff", old, new, "--report", report)
-    assert (result.returncode, "is not a report on several" in result.stderr) == (1, True)
 
 
 def folder_of(folder: Path) -> Path:
@@ -307,31 +305,6 @@ def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     assert documents == list(so2docs.read(new / "beer.jsonl.gz"))
 
 
-@pytest.mark.long
-def test_for_databases(quarters: tuple[Path, Path], tmp_path: Path) -> None:
-    """Other formats of changes need folders for deleted ids."""
-    old, new = quarters
-    ids = tmp_path / "ids"
-    changes = tmp_path / "bulk"
-    so2docs.for_each_site(
-        so2docs.diff, (new, old), changes, format="elasticsearch", elasticsearch_index="qa"
-    )
-    actions = gzip.decompress((changes / "beer.jsonl.gz").read_bytes()).splitlines()
-    assert [json.loads(line) for line in actions if b'"delete"' in line] == [
-        {"delete": {"_index": "qa", "_id": "9"}},
-        {"delete": {"_index": "qa", "_id": "11"}},
-    ]
-    so2docs.for_each_site(so2docs.diff, (new, old), tmp_path / "docs", format="jsonl", deleted=ids)
-    deleted = gzip.decompress((ids / "beer.jsonl.gz").read_bytes())
-    assert deleted == b'{"Id":9}\n{"Id":11}\n'
-    for index, state in (("qa", "up to date"), ("other", "other options")):
-        again = so2docs.for_each_site(
-            so2docs.diff, (new, old), changes, format="elasticsearch", elasticsearch_index=index
-        )
-        expected = dict.fromkeys(("beer", "coffee", "gone"), state) | {"new": "gone"}
-        assert states(again) == expected
-
-
 def test_other_options_fail_their_site_only(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     old, new = quarters
     dump = tmp_path / "2024-07.dumps" / "beer" / "Posts.xml"
@@ -400,13 +373,6 @@ def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
             "is a file, not a folder; choose another folder",
         ),
         (["diff", "OLD", "NEW", "x", "--only", "all"], 2, "--only is 'all'"),
-        (["diff", "OLD", "NEW", "x", "--format", "jsonl"], 2, "cannot represent deletions"),
-        (["diff", "OLD", "NEW", "x", "--nest", "votes"], 2, "--nest applies only"),
-        (
-            ["diff", "OLD", "NEW", "x", "--format", "jsonl", "--deleted", "x"],
-            2,
-            "x: is the folder of the changes; give another --deleted",
-        ),
         (["diff", "OLD", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
         (["diff", "OLD", "nothing", "x"], 1, "nothing: cannot be read: No such file or directory"),
         (["diff", "OLD", "DUMP", "x"], 1, "DUMP: is a folder without"),
@@ -497,4 +463,4 @@ def test_messages_name_their_site(quarters: tuple[Path, Path]) -> None:
         path.unlink()
     with heard() as messages:
         so2docs.for_each_site(so2docs.diff, (old, new), jobs=2)
-    assert [text.split(":")[0] for text in messages] == ["beer", "beer", "coffee", "coffee"]
+    assert [text.split(":")[0] for text in messages] == ["beer", "coffee"]

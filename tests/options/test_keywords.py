@@ -112,8 +112,8 @@ def test_diff_checks_its_options_at_the_call() -> None:
     for wrong in ({"ignored": "Score"}, {"onyl": "added"}, {"tag": "a"}):
         with pytest.raises(TypeError, match="unexpected keyword argument"):
             so2docs.diff("old.jsonl", "new.jsonl", **wrong)  # type: ignore[arg-type]
-    with pytest.raises(so2docs.OptionError, match="body is 'pdf'"):
-        so2docs.diff("old.jsonl", "new.jsonl", body="pdf")  # type: ignore[arg-type]
+    with pytest.raises(so2docs.OptionError, match="only is 'gone'"):
+        so2docs.diff("old.jsonl", "new.jsonl", only="gone")
 
 
 def test_results_are_alike(tmp_path: Path) -> None:

@@ -69,13 +69,9 @@ class Case:
     with_all: dict[str, Any] = field(default_factory=dict)
 
 
-def diff(
-    folder: Path, *, suffix: str = ".jsonl", only: Any = None, ignore: Any = None, **options: Any
-) -> None:
-    old, new = folder / f"old{suffix}", folder / f"new{suffix}"
-    changes = so2docs.diff(old, new, only=only, ignore=ignore)
-    deleted = folder / "ids" if options.pop("deleted", False) else None
-    changes.write(folder / "c.jsonl", deleted=deleted, **options)
+def diff(folder: Path, *, only: Any = None, ignore: Any = None, **options: Any) -> None:
+    changes = so2docs.diff(folder / "old.jsonl", folder / "new.jsonl", only=only, ignore=ignore)
+    changes.write(folder / "c.jsonl", **options)
 
 
 def sqlite(
@@ -139,14 +135,6 @@ def tables(form: str, path: str) -> Case:
         {"format": None, "load": None, **_FILTERS},
         {"posts": "site/Posts.xml", "tags": "site/Tags.xml"},
     )
-
-
-DIFF_OF_DUMPS = Case(
-    partial(diff, suffix=""),
-    "c.jsonl",
-    {"only": "added", "ignore": "Score", "deleted": True},
-    {"old posts": "old/Posts.xml", "new posts": "new/Posts.xml"},
-)
 
 
 CASES: dict[type[Product[Any]], list[Case]] = {
@@ -237,17 +225,9 @@ CASES: dict[type[Product[Any]], list[Case]] = {
         Case(
             diff,
             "c.jsonl",
-            {
-                "format": "elasticsearch",
-                "elasticsearch_index": "others",
-                "site_field": "Site",
-                "deleted": True,
-                "only": "added",
-                "ignore": "Score",
-            },
+            {"only": "added", "ignore": "Score"},
             {"old": "old.jsonl", "new": "new.jsonl"},
         ),
-        DIFF_OF_DUMPS,
     ],
 }
 CASES_OF_ALL = [case for cases in CASES.values() for case in cases]
@@ -286,7 +266,7 @@ def test_another_option_or_input_is_reported(case: Case, tmp_path: Path) -> None
     assert record is not None
     assert {file.role for file in record.input} == case.inputs.keys()
     # test_fingerprint checks which options of conversions are recorded.
-    assert record.options.keys() == case.options.keys() or case in (CONVERT, DIFF_OF_DUMPS)
+    assert record.options.keys() == case.options.keys() or case is CONVERT
     for name, value in case.options.items():
         if value is None:
             continue

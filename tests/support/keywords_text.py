@@ -8,9 +8,9 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from so2docs.extensions.options import (
-    ChangesOptions,
     ComparisonOptions,
     DatabaseOptions,
+    ReplaceOptions,
     RowOptions,
     TableOptions,
     TagsOptions,
@@ -50,12 +50,8 @@ CLASSES: dict[str, tuple[tuple[str, ...], Options, str]] = {
     "TableKeywords": (("RowKeywords",), options_of(TableOptions), "Options of `so2docs.tables`."),
     "DatabaseKeywords": ((), options_of(DatabaseOptions), "Options of `so2docs.to_sqlite`."),
     "TagsKeywords": ((), options_of(TagsOptions), "Options of `so2docs.tags`."),
-    "ComparisonKeywords": (
-        ("IteratorKeywords",),
-        options_of(ComparisonOptions),
-        "Options of `so2docs.diff`.",
-    ),
-    "ChangesKeywords": ((), options_of(ChangesOptions), "Options of `so2docs.Changes.write`."),
+    "ComparisonKeywords": ((), options_of(ComparisonOptions), "Options of `so2docs.diff`."),
+    "ReplaceKeywords": ((), options_of(ReplaceOptions), "Options of `so2docs.Changes.write`."),
 }
 """The classes of keywords by name: base classes, options, and docstring."""
 

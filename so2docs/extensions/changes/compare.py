@@ -3,87 +3,66 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from so2docs.counts import Counts
-from so2docs.options.choices import Operation
 from so2docs.schema import ANSWERS
+
+Post = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """The change of one document.
+class Difference:
+    """What differs between two states of a document.
 
     Attributes:
-        operation: `added`, `changed` or `deleted`.
-        question_id: Id of the question.
-        document: New document as a line of JSON; for a deletion, the old one.
         fields: Names of the question's fields that were added, changed or removed.
         answers: Ids of answers under the keys `added`, `edited` and `deleted`.
-        answer_fields: Names of the changed fields of each edited answer, by answer id.
+        answer_fields: Names of the changed fields of all edited answers, such as `Answers.Score`;
+            a name occurs once for each answer.
     """
 
-    operation: Operation
-    question_id: int
-    document: bytes
-    fields: tuple[str, ...] = ()
-    answers: dict[str, list[int]] = field(default_factory=dict)
-    answer_fields: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    fields: list[str]
+    answers: dict[str, list[int]]
+    answer_fields: list[str]
 
-    def record(self) -> bytes:
-        """Return the change as a line of JSON, without a line feed."""
-        head: dict[str, Any] = {"op": self.operation, "Id": self.question_id}
-        if self.operation == "deleted":
-            return orjson.dumps(head)
-        if self.operation == "changed":
-            head |= {"fields": self.fields, "answers": self.answers}
-        return b'%b,"document":%b}' % (orjson.dumps(head)[:-1], self.document)
+    def is_only_in(self, ignored: frozenset[str]) -> bool:
+        """Whether nothing differs but ignored fields."""
+        names = {*self.fields, *self.answer_fields}
+        return names <= ignored and not self.answers["added"] and not self.answers["deleted"]
 
 
-def compare(
-    question_id: int, old: bytes | None, new: bytes | None, ignored: frozenset[str]
-) -> Change | None:
-    """Return the change between two states of a document; None if only ignored fields differ.
-
-    The states are lines of JSON, or None for an output without the document.
-    """
-    if old is None or new is None:
-        document = new or old or b""
-        return Change("added" if old is None else "deleted", question_id, document)
-    before, after = orjson.loads(old), orjson.loads(new)
-    answers_before, answers_after = _answers(before), _answers(after)
-    fields = _different(before, after)
+def find_difference(old: Post, new: Post) -> Difference:
+    """Compare two states of a document."""
+    before, after = _answers_by_id(old), _answers_by_id(new)
     edited = {
         answer_id: names
-        for answer_id, answer in answers_after.items()
-        if answer_id in answers_before and (names := _different(answers_before[answer_id], answer))
+        for answer_id, answer in after.items()
+        if answer_id in before and (names := _different_fields(before[answer_id], answer))
     }
     answers = {
-        "added": [id_ for id_ in answers_after if id_ not in answers_before],
+        "added": [answer_id for answer_id in after if answer_id not in before],
         "edited": list(edited),
-        "deleted": [id_ for id_ in answers_before if id_ not in answers_after],
+        "deleted": [answer_id for answer_id in before if answer_id not in after],
     }
-    touched = {*fields, *(f"{ANSWERS}.{name}" for names in edited.values() for name in names)}
-    if touched and touched <= ignored and not answers["added"] and not answers["deleted"]:
-        return None
-    return Change("changed", question_id, new, fields, answers, edited)
+    fields = [f"{ANSWERS}.{name}" for names in edited.values() for name in names]
+    return Difference(_different_fields(old, new), answers, fields)
 
 
-def _answers(document: dict[str, Any]) -> dict[int, dict[str, Any]]:
+def _answers_by_id(document: Post) -> dict[int, Post]:
     return {answer["Id"]: answer for answer in document.get(ANSWERS, ())}
 
 
-def _different(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
+def _different_fields(before: Post, after: Post) -> list[str]:
     """List the fields that differ, in the order of the new state; removed fields come last."""
     missing = object()
-    return tuple(
+    return [
         name
         for name in {**after, **before}
         if name != ANSWERS and before.get(name, missing) != after.get(name, missing)
-    )
+    ]
 
 
 @dataclass(slots=True)
@@ -106,8 +85,8 @@ class Summary(Counts):
     """The counts of a comparison of two outputs; complete after the last change.
 
     Attributes:
-        old_path: Path of the old output or dump.
-        new_path: Path of the new output or dump.
+        old_path: Path of the old output; empty for a new site.
+        new_path: Path of the new output.
         unchanged: Number of documents that are equal in both outputs, except for ignored fields.
         questions: Numbers of changed questions.
         answers: Numbers of changed answers, including answers to added and deleted questions.
@@ -122,20 +101,24 @@ class Summary(Counts):
     answers: PostCounts = field(default_factory=PostCounts)
     fields: Counter[str] = field(default_factory=Counter)
 
-    def add(self, change: Change) -> None:
-        """Count a change."""
-        if change.operation != "changed":
-            answers = len(orjson.loads(change.document).get(ANSWERS, ()))
-            for counts, number in ((self.questions, 1), (self.answers, answers)):
-                setattr(counts, change.operation, getattr(counts, change.operation) + number)
-            return
+    def count_added(self, document: Post) -> None:
+        """Count a document that is only in the new output."""
+        self.questions.added += 1
+        self.answers.added += len(document.get(ANSWERS, ()))
+
+    def count_deleted(self, document: Post) -> None:
+        """Count a document that is only in the old output."""
+        self.questions.deleted += 1
+        self.answers.deleted += len(document.get(ANSWERS, ()))
+
+    def count_changed(self, difference: Difference) -> None:
+        """Count a document that differs between the outputs."""
         self.questions.changed += 1
-        self.fields.update(change.fields)
-        self.answers.added += len(change.answers["added"])
-        self.answers.changed += len(change.answers["edited"])
-        self.answers.deleted += len(change.answers["deleted"])
-        for names in change.answer_fields.values():
-            self.fields.update(f"{ANSWERS}.{name}" for name in names)
+        self.answers.added += len(difference.answers["added"])
+        self.answers.changed += len(difference.answers["edited"])
+        self.answers.deleted += len(difference.answers["deleted"])
+        self.fields.update(difference.fields)
+        self.fields.update(difference.answer_fields)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all counts by attribute."""
@@ -146,16 +129,18 @@ class Summary(Counts):
         return {**self.questions.as_dict(), "unchanged": self.unchanged}
 
     def __str__(self) -> str:
-        lines = [f"{'':22}{'questions':>12}{'answers':>12}"]
-        for name in self.questions.as_dict():
-            numbers = getattr(self.questions, name), getattr(self.answers, name)
-            lines.append(f"{name:22}{numbers[0]:>12,}{numbers[1]:>12,}")
-        lines.append(f"{'unchanged':22}{self.unchanged:>12,}")
+        rows: list[tuple[str, Iterable[int]]] = [
+            (name, (getattr(self.questions, name), getattr(self.answers, name)))
+            for name in self.questions.as_dict()
+        ]
+        rows.append(("unchanged", (self.unchanged,)))
         by_field: dict[str, list[int]] = {}
         for name, count in self.fields.most_common():
             plain = name.removeprefix(f"{ANSWERS}.")
             by_field.setdefault(plain, [0, 0])[plain != name] = count
         if by_field:
-            lines.append("by field")
-        lines += [f"  {name:20}{of[0]:>12,}{of[1]:>12,}" for name, of in by_field.items()]
-        return "\n".join(lines)
+            rows.append(("by field", ()))
+        rows += [(f"  {name}", numbers) for name, numbers in by_field.items()]
+        lines = [f"{'':22}{'questions':>12}{'answers':>12}"]
+        lines += [f"{name:22}" + "".join(f"{n:>12,}" for n in numbers) for name, numbers in rows]
+        return "\n".join(line.rstrip() for line in lines)

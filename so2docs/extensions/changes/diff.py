@@ -1,103 +1,47 @@
 """Compare two outputs: `diff` returns the changes as an iterator, or writes them to a file.
 
-Dumps are converted to temporary outputs first.
+Outputs are in ascending order of question id, so one pass over both finds all changes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING, Any, Unpack
+import re
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing
+from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 import orjson
 
-from so2docs.api.convert import convert_validated
-from so2docs.api.resolve import find_input, options_for
-from so2docs.dump.source import Source
-from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
-from so2docs.extensions.changes.compare import Change, Summary, compare
-from so2docs.extensions.changes.differences import iterate_differences
-from so2docs.extensions.changes.formats import make_format
-from so2docs.extensions.options import ChangesOptions, ComparisonOptions
-from so2docs.options.request import (
-    build_options,
-    build_run_options,
-    read_options,
-    recorded,
-    recorded_options,
-    validate_keywords,
-)
+from so2docs.dump.storage import unreadable_output
+from so2docs.errors import OptionError, OutputError
+from so2docs.extensions.changes.compare import Summary, find_difference
+from so2docs.extensions.options import ComparisonOptions, ReplaceOptions
+from so2docs.options.request import read_options, recorded
 from so2docs.options.signatures import spell_out
-from so2docs.options.table import OF_ITERATOR, options_of, taken_by
+from so2docs.options.table import options_of
 from so2docs.output.file import Target
-from so2docs.output.formats.base import ID_LINE
-from so2docs.output.new_files import NewFiles, temporary_folder
-from so2docs.output.product import Product
-from so2docs.output.provenance import File, Provenance, make_record, within_64_bits
+from so2docs.output.new_files import NewFiles
+from so2docs.output.product import Product, read_provenance
+from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.progress import bar, log
-from so2docs.reader.collection import Collection
-from so2docs.reader.collection import open as open_output
-from so2docs.reader.reading import is_output, read_start
+from so2docs.reader.reading import parse_document, read_lines
 
 if TYPE_CHECKING:
-    from so2docs.options.keywords import ChangesKeywords, ComparisonKeywords
+    from so2docs.options.keywords import ComparisonKeywords, ReplaceKeywords
 
 VERSION = 1
 """Version of the changes file. Increase it when the same outputs would give another file."""
 
+_ID = re.compile(rb'\{"Id":(-?\d{1,18})[,}]')
+_LINES = 256
+"""Number of lines between two updates of the progress bar."""
 
-@contextmanager
-def open_input(path: str, conversion: dict[str, Any]) -> Iterator[Collection]:
-    """Open an output, or convert a dump to a temporary output and open it."""
-    run = build_run_options(conversion)
-    if _is_output(path):
-        with open_output(path, progress=run.progress is True) as collection:
-            yield collection
-        return
-    # The output is temporary, so errors must mention neither resuming nor an excerpt.
-    with temporary_folder(run.work_dir) as folder:
-        converted = os.path.join(folder, "questions.jsonl.gz")
-        log.info("%s: is a dump; converting it first", path)
-        try:
-            with resumable(False):
-                convert_validated(path, converted, {**conversion, "work_dir": None, "level": 1})
-        except DumpError as error:
-            error.excerpt_path = None
-            raise
-        with open_output(converted, progress=run.progress is True) as collection:
-            yield collection
+Line = tuple[int, bytes]
+"""Question id, and the document as a line of JSON."""
 
-
-def _is_output(path: str) -> bool:
-    return not os.path.isdir(path) and is_output(path, read_start(path))
-
-
-def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -> None:
-    """Refuse outputs from different sites, or made with different options.
-
-    Outputs without a record of how they were made are not checked.
-    """
-    before, after = old.provenance, new.provenance
-    if before is None or after is None:
-        unknown = names[0] if before is None else names[1]
-        log.info(
-            f"{unknown}: has no record of how it was made, so the sites and options of the "
-            "outputs cannot be compared"
-        )
-        return
-    reason = None
-    if before.site and after.site and before.site != after.site:
-        reason = f"the sites are not the same ({before.site}, {after.site})"
-    elif other_options := before.other_options(after, of_documents=True):
-        reason = f"they were converted with different options ({', '.join(other_options)})"
-    elif before.contract != after.contract:
-        reason = "they were made by versions of so2docs that write different documents"
-    if reason is not None:
-        raise OptionError(
-            f"{names[0]} and {names[1]} cannot be compared: {reason}; "
-            "convert both dumps of one site with the same options"
-        )
+_END: Line = (1 << 64, b"")
+"""Follows the last line; its id is larger than any other."""
 
 
 class Changes(AbstractContextManager["Changes"]):
@@ -110,41 +54,40 @@ class Changes(AbstractContextManager["Changes"]):
         summary: Counts of the changes, complete after the last one.
     """
 
-    def __init__(
-        self, paths: tuple[str, str], options: ComparisonOptions, conversion: dict[str, Any]
-    ) -> None:
-        """Take the inputs, the options of the comparison, and those for converting dumps."""
-        self.paths, self.options, self.conversion = paths, options, conversion
-        self.summary = Summary(*paths)
-        self._dictionaries = self._read()
+    def __init__(self, old: str | None, new: str, options: ComparisonOptions) -> None:
+        """Take the paths of the outputs, and the options; without `old`, all questions are new."""
+        self.old, self.new, self.options = old, new, options
+        self.summary = Summary(old or "", new)
+        self._lines = self._compare()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        return self._dictionaries
+        return self
 
     def __next__(self) -> dict[str, Any]:
-        return next(self._dictionaries)
+        change: dict[str, Any] = orjson.loads(next(self._lines))
+        return change
 
     def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Stop early, and remove temporary files."""
-        self._dictionaries.close()
+        """Stop early, and close the outputs."""
+        self._lines.close()
 
     def count(self) -> Summary:
         """Read all changes, and return only the counts."""
-        for _ in self.changes():
+        for _ in self._lines:
             pass
         return self.summary
 
-    @spell_out(options_of(ChangesOptions))
-    def write(self, path: str | os.PathLike[str], **keywords: Unpack[ChangesKeywords]) -> Summary:
+    @spell_out(options_of(ReplaceOptions))
+    def write(self, path: str | os.PathLike[str], **keywords: Unpack[ReplaceKeywords]) -> Summary:
         """Write the changes to a file, unless the file is up to date.
 
         Args:
             path: Name of the file; its extension determines the compression (`.gz`, `.zst`,
-                gzip for `.ravendbdump`, otherwise none). `-` is standard output.
-            keywords: Options: `so2docs.options.keywords.ChangesKeywords`.
+                otherwise none). `-` is standard output.
+            keywords: Options: `so2docs.options.keywords.ReplaceKeywords`.
 
         Returns:
             The counts of the changes.
@@ -154,97 +97,176 @@ class Changes(AbstractContextManager["Changes"]):
                 compared.
             OutputError: A file exists already, or cannot be read or written.
         """
-        options = read_options(ChangesOptions, keywords)
-        return ChangesFile(self, path, options).build(force=options.force, update=options.update)
+        options = read_options(ReplaceOptions, keywords)
+        product = ChangesFile(self, os.fspath(path))
+        return product.build(force=options.force, update=options.update)
 
-    def check(self, options: ChangesOptions) -> None:
-        """Refuse a format that cannot represent these changes."""
-        if options.deleted is not None or "deleted" not in self.options.only:
-            return
-        if not make_format(options.format, "", None).deletes:
-            raise OptionError(
-                f"{flag('format', options.format)} cannot represent deletions: give "
-                f"{flag('deleted', 'FILE')} for their ids, or {flag('only', 'added,changed')}"
-            )
+    def lines(self) -> Generator[bytes, None, None]:
+        """Return the changes as lines of JSON, with their line feeds."""
+        return self._lines
 
-    def _read(self) -> Generator[dict[str, Any], None, None]:
-        with closing(self.changes()) as changes:
-            for change in changes:
-                yield orjson.loads(change.record())
-
-    def changes(self) -> Generator[Change, None, None]:
-        """Open both outputs, check that they can be compared, and yield the changes."""
+    def _compare(self) -> Generator[bytes, None, None]:
         with ExitStack() as stack:
             old, new = (
-                stack.enter_context(open_input(path, self.conversion)) for path in self.paths
+                None if path is None else stack.enter_context(_open(path))
+                for path in (self.old, self.new)
             )
-            check_comparable(old, new, self.paths)
-            yield from self._compare(old, new)
+            if self.old is not None:
+                _check_comparable(self.old, self.new)
+            total = sum(os.fstat(file.fileno()).st_size for file in (old, new) if file is not None)
+            progress_bar = stack.enter_context(bar("comparing", total, shown=self.options.progress))
+            yield from self._walk(
+                _documents(old, progress_bar.update), _documents(new, progress_bar.update)
+            )
 
-    def _compare(self, old: Collection, new: Collection) -> Iterator[Change]:
-        shown = build_run_options(self.conversion).progress
-        total = sum(entry.size for output in (old, new) for entry in output.index)
-        changed = 0
-        with bar("comparing", total, shown=shown) as progress_bar:
-            for question_id, before, after in iterate_differences(old, new, progress_bar.update):
-                try:
-                    change = compare(question_id, before, after, self.options.ignore)
-                    if change is None:
-                        continue
-                    self.summary.add(change)
-                except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
-                    raise OutputError(
-                        f"{' or '.join(self.paths)}: question {question_id} is not a document "
-                        f"({error}); convert the dump again"
-                    ) from None
-                changed += before is not None
-                if change.operation in self.options.only:
-                    yield change
-        self.summary.unchanged = len(old) - changed
+    def _walk(self, old: Iterator[Line], new: Iterator[Line]) -> Iterator[bytes]:
+        """Read both outputs side by side, and yield the selected changes."""
+        before, after = next(old, _END), next(new, _END)
+        while before is not _END or after is not _END:
+            if before[0] < after[0]:
+                change: dict[str, Any] | None = self._deletion(before)
+                before = next(old, _END)
+            elif after[0] < before[0]:
+                change = self._addition(after)
+                after = next(new, _END)
+            else:
+                change = None if before[1] == after[1] else self._edit(before[1], after)
+                self.summary.unchanged += change is None
+                before, after = next(old, _END), next(new, _END)
+            if change is not None and change["op"] in self.options.only:
+                yield orjson.dumps(change, option=orjson.OPT_APPEND_NEWLINE)
+
+    def _deletion(self, line: Line) -> dict[str, Any]:
+        self.summary.count_deleted(self._parse(line))
+        return {"op": "deleted", "Id": line[0]}
+
+    def _addition(self, line: Line) -> dict[str, Any]:
+        self.summary.count_added(self._parse(line))
+        return {"op": "added", "Id": line[0], "document": orjson.Fragment(line[1])}
+
+    def _edit(self, old: bytes, line: Line) -> dict[str, Any] | None:
+        """Return a change; None if only ignored fields differ."""
+        question_id, new = line
+        try:
+            difference = find_difference(self._parse((question_id, old)), self._parse(line))
+        except (AttributeError, KeyError, TypeError) as error:
+            raise self._not_a_document(question_id, error) from None
+        ignored = self.options.ignore
+        if ignored and difference.is_only_in(ignored):
+            return None
+        self.summary.count_changed(difference)
+        return {
+            "op": "changed",
+            "Id": question_id,
+            "fields": difference.fields,
+            "answers": difference.answers,
+            "document": orjson.Fragment(new),
+        }
+
+    def _parse(self, line: Line) -> dict[str, Any]:
+        try:
+            document: dict[str, Any] = orjson.loads(line[1])
+        except orjson.JSONDecodeError as error:
+            raise self._not_a_document(line[0], error) from None
+        return document
+
+    def _not_a_document(self, question_id: int, error: Exception) -> OutputError:
+        names = " or ".join(filter(None, (self.old, self.new)))
+        return OutputError(
+            f"{names}: question {question_id} is not a document ({error}); convert the dump again"
+        )
+
+
+def _open(path: str) -> BinaryIO:
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise unreadable_output(path, error) from error
+
+
+def _documents(file: BinaryIO | None, read: Callable[[int], object]) -> Iterator[Line]:
+    """Yield the documents of an output; `read` is called with numbers of compressed bytes read."""
+    if file is None:
+        return
+    path, last_id, position = file.name, -(1 << 64), 0
+    for number, line in enumerate(read_lines(file), 1):
+        question_id = _read_id(line, path, number)
+        if question_id <= last_id:
+            raise OutputError(
+                f"{path}: question {question_id} comes after question {last_id}; documents can be "
+                "compared only in ascending order of Id; convert the dump again"
+            )
+        last_id = question_id
+        yield question_id, line.rstrip(b"\n")
+        if number % _LINES == 0:
+            read(file.tell() - position)
+            position = file.tell()
+
+
+def _read_id(line: bytes, path: str, number: int) -> int:
+    """Read the `Id` of a document, usually without parsing the document."""
+    if match := _ID.match(line):
+        return int(match[1])
+    document = parse_document(line, path, number)
+    question_id = document.get("Id") if isinstance(document, dict) else None
+    if not isinstance(question_id, int):
+        raise OutputError(
+            f"{path}: line {number:,} is not a document with an Id; compare outputs in the format "
+            "jsonl that keep Id"
+        )
+    return question_id
+
+
+def _check_comparable(old: str, new: str) -> None:
+    """Refuse outputs from different sites, or made with different options.
+
+    Outputs without a record of how they were made are not checked.
+    """
+    before, after = read_provenance(old), read_provenance(new)
+    if before is None or after is None:
+        log.info(
+            f"{old if before is None else new}: has no record of how it was made, so the sites and "
+            "options of the outputs cannot be compared"
+        )
+        return
+    reason = None
+    if before.site and after.site and before.site != after.site:
+        reason = f"the sites are not the same ({before.site}, {after.site})"
+    elif other_options := before.other_options(after, of_documents=True):
+        reason = f"they were converted with different options ({', '.join(other_options)})"
+    elif before.contract != after.contract:
+        reason = "they were made by versions of so2docs that write different documents"
+    if reason is not None:
+        raise OptionError(
+            f"{old} and {new} cannot be compared: {reason}; "
+            "convert both dumps of one site with the same options"
+        )
 
 
 class ChangesFile(Product[Summary]):
-    """A changes file as a product, optionally with a file for the ids of deleted documents."""
+    """A changes file as a product: a line for each change, and a last line with their number."""
 
-    def __init__(
-        self, changes: Changes, path: str | os.PathLike[str], options: ChangesOptions
-    ) -> None:
-        changes.check(options)
-        self._lines = make_format(options.format, options.elasticsearch_index, options.site_field)
-        self._deleted, self._changes, files = options.deleted, changes, []
-        path, how = os.fspath(path), recorded(options) | recorded(changes.options)
-        if path != "-":
-            sides = [_identify(changes, role) for role in ("old", "new")]
-            files = [file for side in sides for file in side]
-            if any(file.role not in ("old", "new") for file in files):
-                made = build_options(changes.conversion, core="python")
-                how = within_64_bits(recorded_options(made)) | how
-        super().__init__(path, make_record("diff", VERSION, how, files), changes.paths)
-
-    @property
-    def paths(self) -> list[str]:
-        """The changes file, and the file of deleted ids, if any."""
-        return [self.path] if self._deleted is None else [self.path, self._deleted]
+    def __init__(self, changes: Changes, path: str) -> None:
+        self._changes = changes
+        sides = {"old": changes.old, "new": changes.new}
+        inputs = {role: side for role, side in sides.items() if side is not None}
+        files = [] if path == "-" else [File.of(role, side) for role, side in inputs.items()]
+        record = make_record("diff", VERSION, recorded(changes.options), files)
+        super().__init__(path, record, inputs.values())
 
     def load(self, records: list[Provenance]) -> Summary:
         """Return the recorded counts of an earlier run."""
-        names = dict(zip(("old_path", "new_path"), self._changes.paths, strict=True))
+        names = {"old_path": self._changes.old or "", "new_path": self._changes.new}
         return Summary.from_dict(records[0].counts | names)
 
     def make(self, files: NewFiles) -> Summary:
         """Compare the outputs, write the changes, and return their counts."""
-        lines = self._lines
-        with closing(self._changes.changes()) as changes, ExitStack() as stack:
-            target, *ids = (stack.enter_context(Target(files, path)) for path in self.paths)
-            target.write(lines.header)
-            for change in changes:
-                is_deletion = change.operation == "deleted"
-                if ids and is_deletion:
-                    line = ID_LINE % change.question_id if lines.deletes else lines.frame(change)
-                    ids[0].write(line)
-                if lines.deletes or not is_deletion:
-                    target.write(lines.frame(change))
-            target.write(lines.footer())
+        written = 0
+        with closing(self._changes.lines()) as lines, Target(files, self.path) as target:
+            for line in lines:
+                target.write(line)
+                written += 1
+            target.write(b'{"op":"end","changes":%d}\n' % written)
         return self._changes.summary
 
     def counts(self, result: Summary) -> dict[str, Any]:
@@ -253,17 +275,7 @@ class ChangesFile(Product[Summary]):
         return {name: values[name] for name in values if not name.endswith("_path")}
 
 
-def _identify(changes: Changes, role: str) -> list[File]:
-    """Identify the files of an input: an output, or the tables of a dump."""
-    path = changes.paths[role == "new"]
-    if _is_output(path):
-        return [File.of(role, path)]
-    with Source(path) as source:
-        files = find_input(source, options_for(source, changes.conversion).tables)
-    return [file._replace(role=f"{role} {file.role}") for file in files]
-
-
-@spell_out(options_of(ComparisonOptions) | taken_by(*OF_ITERATOR))
+@spell_out(options_of(ComparisonOptions))
 def diff(
     old: str | os.PathLike[str],
     new: str | os.PathLike[str],
@@ -271,15 +283,13 @@ def diff(
 ) -> Changes:
     """Compare two outputs of the same site, converted with the same options.
 
-    Reading starts when the first change is requested. Of each output, one or two
-    megabytes and the largest document are kept in memory.
+    Reading starts when the first change is requested. Of each output, a few megabytes and the
+    largest document are kept in memory.
 
     Args:
-        old: An output of `convert` (`jsonl`, compressed or not), or a dump in any form, which is
-            converted to a temporary output first.
-        new: A later output or dump of the same site.
-        keywords: Options: `so2docs.options.keywords.ComparisonKeywords`. All except `only`,
-            `ignore` and `progress` apply to dumps.
+        old: An output of `convert` (`jsonl`, compressed or not).
+        new: A later output of the same site.
+        keywords: Options: `so2docs.options.keywords.ComparisonKeywords`.
 
     Returns:
         An iterator over changes, in ascending order of question id: `{"op": "added", "Id": 4,
@@ -292,10 +302,4 @@ def diff(
             allowed.
         TypeError: An option is unknown.
     """
-    kwargs: dict[str, Any] = {**keywords}
-    own = {name: kwargs.pop(name) for name in options_of(ComparisonOptions) if name in kwargs}
-    options = read_options(ComparisonOptions, own)
-    kwargs = validate_keywords(kwargs, *OF_ITERATOR)
-    build_options(kwargs, core="python")
-    build_run_options(kwargs)
-    return Changes((os.fspath(old), os.fspath(new)), options, kwargs)
+    return Changes(os.fspath(old), os.fspath(new), read_options(ComparisonOptions, keywords))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -15,9 +14,6 @@ from so2docs.options.field_paths import ALL_FIELDS, Fields
 from so2docs.options.table import Options, OutputForm
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.segments import Journal, Segment
-
-ID_LINE = b'{"Id":%d}\n'
-"""Template of a line in a file of deleted ids."""
 
 
 class FileFormat:
@@ -79,13 +75,11 @@ class Format(FileFormat):
     """The format of documents in a file; `between` also separates the documents of a segment.
 
     Attributes:
-        deletes: Whether a changes file in this format can also contain deletions.
         closing: Bytes that complete a document, starting with its closing brace; empty if the
             format also adds other bytes.
         segment_bytes: Approximate size of the documents to compress together, in bytes.
     """
 
-    deletes: ClassVar[bool] = False
     closing: bytes = b""
     segment_bytes: int = SEGMENT_BYTES
 
@@ -142,10 +136,6 @@ class Format(FileFormat):
         """The prefix of ids in a JSON string: the site, because ids are only unique per site."""
         return b"" if self.site is None else orjson.dumps(self.site[1])[1:-1] + b"/"
 
-    def deletion(self, question_id: int) -> bytes:
-        """Encode a deletion: for this file if the format `deletes`, otherwise for a file of ids."""
-        return ID_LINE % question_id
-
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
         """Return the maximum size of the footer after one more segment, in bytes."""
         return len(self.footer(journal))
@@ -184,41 +174,26 @@ class Elasticsearch(Format):
     `_id` is the question id, or SITE/id if documents have a field with the site.
     """
 
-    deletes: ClassVar[bool] = True
-
     def __init__(self, form: OutputForm, **settings: Any) -> None:
         super().__init__(form, **settings)
         self._index = orjson.dumps(form.elasticsearch_index)
 
-    def _action(self, name: bytes, question_id: int) -> bytes:
-        names = name, self._index, self.id_prefix, question_id
-        return b'{"%b":{"_index":%b,"_id":"%b%d"}}\n' % names
-
     def frame(self, document: Document) -> Iterable[Buffer]:
         """Return the `index` action line and the document line."""
-        return [self._action(b"index", document.question_id), *document.parts, b"}\n"]
-
-    def deletion(self, question_id: int) -> bytes:
-        """Return the `delete` action line."""
-        return self._action(b"delete", question_id)
+        names = self._index, self.id_prefix, document.question_id
+        return [b'{"index":{"_index":%b,"_id":"%b%d"}}\n' % names, *document.parts, b"}\n"]
 
 
 class RavenDB(Format):
-    """The import and export format of RavenDB: documents and tombstones.
+    """The import and export format of RavenDB.
 
     The importer (StreamSource in RavenDB's source) reads `BuildVersion` first, then a section named
     `Docs`; a document's id and collection are in its `@metadata`. Build 40000 is the first with
-    this form of metadata, which every later release reads. The importer's `ReadTombstones` requires
-    `Key`, `Type`, `Collection` and `LastModified` in each tombstone.
+    this form of metadata, which every later release reads.
     """
 
-    deletes: ClassVar[bool] = True
     header = b'{"BuildVersion":40000,"Docs":[\n'
     between = b",\n"
-
-    def __init__(self, form: OutputForm, **settings: Any) -> None:
-        super().__init__(form, **settings)
-        self._deleted: dict[bytes, array[int]] = {}  # Question ids by prefix.
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """Return the document as a JSON object with its `@metadata`."""
@@ -230,22 +205,9 @@ class RavenDB(Format):
         )
         return [*document.parts, metadata]
 
-    def deletion(self, question_id: int) -> bytes:
-        """Return nothing; the footer contains the tombstone."""
-        self._deleted.setdefault(self.id_prefix, array("q")).append(question_id)
-        return b""
-
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
-        """Return the end of the documents, any tombstones, and the end of the file."""
-        if not self._deleted:
-            return b"\n]}\n"
-        tombstones = (
-            b'{"Key":"questions/%b%d","Type":"Document","Collection":"Questions",'
-            b'"LastModified":"1970-01-01T00:00:00.0000000Z"}' % (prefix, question_id)
-            for prefix, ids in self._deleted.items()
-            for question_id in ids
-        )
-        return b'\n],"Tombstones":[\n%b\n]}\n' % b",\n".join(tombstones)
+        """Return the end of the documents, and the end of the file."""
+        return b"\n]}\n"
 
 
 class MongoDB(Format):
@@ -254,15 +216,9 @@ class MongoDB(Format):
     The form is relaxed Extended JSON v2 of the MongoDB specifications.
     """
 
-    def _id(self, question_id: int) -> bytes:
-        quote = b"" if self.site is None else b'"'
-        return b'{"_id":%b%b%d%b' % (quote, self.id_prefix, question_id, quote)
-
     def frame(self, document: Document) -> Iterable[Buffer]:
         """Return the document as a JSON object that starts with `_id`, followed by a line feed."""
-        opening = self._id(document.question_id) + (b"" if document.is_empty else b",")
+        quote, comma = b"" if self.site is None else b'"', b"" if document.is_empty else b","
+        names = quote, self.id_prefix, document.question_id, quote, comma
+        opening = b'{"_id":%b%b%d%b%b' % names
         return [opening, document.parts[0][1:], *document.parts[1:], b"}\n"]
-
-    def deletion(self, question_id: int) -> bytes:
-        """Return a line for `mongoimport --mode=delete`."""
-        return self._id(question_id) + b"}\n"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
-import sqlite3
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -213,115 +213,38 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
     return old, output(tmp_path / "new.jsonl.gz", later(site(300), 2))
 
 
-def test_loading_the_bulk_actions_gives_the_state_of_a_full_load(
-    pair: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_the_filter_on_the_page_makes_bulk_actions(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """The actions lead to the documents of the new output."""
+    if shutil.which("jq") is None:
+        pytest.skip("jq is not installed")
     old, new = pair
-    so2docs.diff(old, new).write(
-        tmp_path / "bulk.ndjson", format="elasticsearch", elasticsearch_index="q"
-    )
-    loaded = sqlite3.connect(":memory:")
-    loaded.execute("create table q (id text primary key, document text)")
-    loaded.executemany(
-        "insert into q values (?, ?)",
-        [(str(number), json.dumps(document)) for number, document in documents(old).items()],
-    )
-    lines = iter((tmp_path / "bulk.ndjson").read_text().splitlines())
+    so2docs.diff(old, new).write(tmp_path / "changes.jsonl.gz")
+    page = (Path(__file__).parents[3] / "docs" / "changes.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^\$ (gzip -cd .*? > bulk\.ndjson)$", page, re.M | re.S)
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    state = {str(number): document for number, document in documents(old).items()}
+    lines = iter((tmp_path / "bulk.ndjson").read_text(encoding="utf-8").splitlines())
     for line in lines:
         ((action, target),) = json.loads(line).items()
-        assert target["_index"] == "q"
+        assert target["_index"] == "questions"
         if action == "delete":
-            assert loaded.execute("delete from q where id = ?", [target["_id"]]).rowcount == 1
+            del state[target["_id"]]
         else:
-            assert action == "index"
-            loaded.execute("replace into q values (?, ?)", [target["_id"], next(lines)])
-    state = {int(n): json.loads(d) for n, d in loaded.execute("select id, document from q")}
-    loaded.close()
-    assert state == documents(new)
+            state[target["_id"]] = json.loads(next(lines))
+    assert state == {str(number): document for number, document in documents(new).items()}
 
 
-def test_documents_and_the_ids_of_those_deleted_give_the_new_state(
-    pair: tuple[Path, Path], tmp_path: Path
-) -> None:
-    old, new = pair
-    ids = tmp_path / "deleted.jsonl"
-    so2docs.diff(old, new).write(tmp_path / "new.only.jsonl", format="jsonl", deleted=ids)
-    state = documents(old) | documents(tmp_path / "new.only.jsonl")
-    for line in ids.read_text().splitlines():
-        del state[json.loads(line)["Id"]]
-    assert state == documents(new)
-    for only in (None, "added,deleted"):
-        with pytest.raises(OptionError, match="deleted=FILE"):
-            so2docs.diff(old, new, only=only).write(tmp_path / "x.jsonl", format="jsonl")
-    so2docs.diff(old, new, only="added,changed").write(tmp_path / "x.jsonl", format="jsonl")
-    assert (tmp_path / "x.jsonl").read_bytes() == (tmp_path / "new.only.jsonl").read_bytes()
-
-
-def test_mongodb_has_ids_and_dates_as_convert_writes_them(
-    pair: tuple[Path, Path], tmp_path: Path
-) -> None:
-    old, new = pair
-    so2docs.diff(old, new).write(
-        tmp_path / "m.jsonl", format="mongodb", deleted=tmp_path / "d.jsonl"
-    )
-    full = tmp_path / "full.jsonl"
-    so2docs.convert(new.with_suffix(".xml"), full, format="mongodb")
-    expected = {d["_id"]: d for d in map(json.loads, full.read_text().splitlines())}
-    actual = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
-    assert actual
-    assert all(document == expected[document["_id"]] for document in actual)
-    deleted_ids = [
-        json.loads(line)["_id"] for line in (tmp_path / "d.jsonl").read_text().splitlines()
-    ]
-    assert deleted_ids == sorted(documents(old).keys() - documents(new).keys())
-
-
-def test_ravendb_has_documents_and_tombstones(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    old, new = pair
-    so2docs.diff(old, new).write(tmp_path / "r.ravendbdump", format="ravendb")
-    export = json.loads(gzip.decompress((tmp_path / "r.ravendbdump").read_bytes()))
-    state = {f"questions/{number}": document for number, document in documents(old).items()}
-    for document in export["Docs"]:
-        state[document.pop("@metadata")["@id"]] = document
-    for tombstone in export["Tombstones"]:
-        del state[tombstone["Key"]]
-    assert state == {f"questions/{n}": document for n, document in documents(new).items()}
-
-
-@pytest.mark.parametrize("name", ["jsonl", "elasticsearch", "mongodb", "ravendb"])
-@pytest.mark.parametrize("options", [{}, {"site_field": "Site", "site": "a.example"}], ids=len)
-def test_changes_for_a_new_site_equal_its_conversion(
-    name: Any, options: dict[str, Any], tmp_path: Path
-) -> None:
-    new = output(tmp_path / "new.jsonl", site(30), **options)
-    output(tmp_path / "old.jsonl", [], **options)
-    so2docs.diff(tmp_path / "old.jsonl", new).write(
-        tmp_path / "changes",
-        format=name,
-        deleted=tmp_path / "ids",
-        site_field=options.get("site_field"),
-    )
-    so2docs.convert(
-        new.with_suffix(".xml"), tmp_path / "all", format=name, compression="none", **options
-    )
-    assert (tmp_path / "changes").read_bytes() == (tmp_path / "all").read_bytes()
-
-
-def test_several_sites_have_ids_of_their_own(tmp_path: Path) -> None:
-    old = output(tmp_path / "old.jsonl", site(30), site_field="Site", site="beer")
-    new = output(tmp_path / "new.jsonl", later(site(30), 2, 0.5), site_field="Site", site="beer")
-    so2docs.diff(old, new).write(
-        tmp_path / "bulk.ndjson", format="elasticsearch", site_field="Site"
-    )
-    actions = [json.loads(line) for line in (tmp_path / "bulk.ndjson").read_text().splitlines()]
-    ids = [target["_id"] for a in actions for target in (a.get("index"), a.get("delete")) if target]
-    assert ids
-    assert all(key.startswith("beer/") for key in ids)
-    with pytest.raises(OptionError, match="has no field Host"):
-        so2docs.diff(old, new).write(
-            tmp_path / "other.ndjson", format="elasticsearch", site_field="Host"
-        )
-    assert not (tmp_path / "other.ndjson").exists()
+@pytest.mark.parametrize("name", ["dump.xml", "dump.7z", "folder"])
+def test_a_dump_is_refused(name: str, tmp_path: Path) -> None:
+    new = output(tmp_path / "new.jsonl", site(3))
+    path = tmp_path / name
+    if name == "folder":
+        path.mkdir()
+        dump(path / "Posts.xml", site(3))
+    else:
+        path.write_bytes(b"7z\xbc\xaf\x27\x1c" if name.endswith("7z") else b"<posts>\n</posts>\n")
+    with pytest.raises(OutputError, match=r"so2docs convert|is a folder; give a file in it"):
+        list(so2docs.diff(path, new))
 
 
 def test_a_change_of_ignored_fields_alone_is_no_change(tmp_path: Path) -> None:
@@ -412,20 +335,6 @@ def test_missing_provenance_is_reported(pair: tuple[Path, Path]) -> None:
     assert messages[-1].startswith(f"{old}: has no record")
 
 
-def test_dumps_are_converted_on_the_way(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    old, new = pair
-    dumps = old.with_suffix(".xml"), new.with_suffix(".xml")
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    assert list(so2docs.diff(*dumps, work_dir=scratch)) == list(so2docs.diff(old, new))
-    assert list(so2docs.diff(old, dumps[1], work_dir=scratch)) == list(so2docs.diff(old, new))
-    changes = so2docs.diff(*dumps, work_dir=scratch)
-    next(changes)
-    assert list(scratch.iterdir())
-    changes.close()
-    assert not list(scratch.iterdir())
-
-
 def test_nothing_is_overwritten(pair: tuple[Path, Path], tmp_path: Path) -> None:
     old, new = pair
     before = old.read_bytes()
@@ -461,7 +370,9 @@ def test_the_commands(pair: tuple[Path, Path], tmp_path: Path) -> None:
     assert json.loads(lines[-1]) == {"op": "end", "changes": changed}
     missing = run("diff", "nowhere.jsonl", new, code=1)
     assert missing.stderr.startswith("so2docs: nowhere.jsonl: cannot be read")
-    run("diff", old, new, "x.jsonl", "--format", "jsonl", cwd=tmp_path, code=2)
+    both = run("diff", old, new, "written.jsonl", "--summary", cwd=tmp_path, code=0)
+    assert both.stdout == table.stdout
+    assert (tmp_path / "written.jsonl").read_text().splitlines() == lines
     head = subprocess.run(
         f"{sys.executable} -m so2docs diff -q {old} {new} | head -1",
         shell=True,
