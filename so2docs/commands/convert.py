@@ -65,7 +65,7 @@ def convert(
 
     Exit codes: 0 done, 1 a dump cannot be converted or a file cannot be written, 2 usage error, 3
     some of several dumps failed and the others are done, 130 interrupted (Ctrl-C), 143 terminated.
-    docs/cli.md describes rare options.
+    docs/options.md describes rare options.
     """
     keywords = given_keywords(options)
     if ":" in keywords.get("recipe", ""):

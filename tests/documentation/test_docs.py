@@ -10,11 +10,10 @@ from support.command import run_python
 from support.places import CHECKOUT
 
 import so2docs
-from so2docs.options import keywords
 
 
 def test_help_in_the_docs_is_current() -> None:
-    pages = ["docs/cli.md", "docs/api.md"]
+    pages = ["docs/cli.md", "docs/api.md", "docs/options.md"]
     sources = [f"so2docs/{name}.py" for name in ("__init__", "options/keywords", "types")]
     command = ["-m", "cogapp", "--check", "-I", "tests", *sources, *pages]
     result = run_python(*command, cwd=CHECKOUT, code=None)
@@ -66,9 +65,18 @@ def test_every_page_is_listed() -> None:
 def test_every_public_name_is_in_the_reference() -> None:
     page = (CHECKOUT / "docs/api.md").read_text(encoding="utf-8")
     listed = re.findall(r"^### (?:class )?`(.+)`$", page, re.MULTILINE)
-    keyword_classes = {name for name in vars(keywords) if name.endswith("Keywords")}
+    listed += re.findall(r"^\| <a id=.*?></a>`(\w+)`", page, re.MULTILINE)
     assert len(listed) == len(set(listed))
-    assert set(listed) == {*so2docs.__all__, "open", *keyword_classes} - {"__version__"}
+    assert set(listed) == {*so2docs.__all__, "open"} - {"__version__"}
+
+
+def test_links_to_options_lead_to_the_table() -> None:
+    table = (CHECKOUT / "docs/options.md").read_text(encoding="utf-8")
+    described = re.findall(r'<a id="(\w+)"></a>', table)
+    assert len(described) == len(set(described))
+    for name in ("cli", "api"):
+        page = (CHECKOUT / f"docs/{name}.md").read_text(encoding="utf-8")
+        assert set(re.findall(r"options\.md#(\w+)", page)) <= set(described)
 
 
 @pytest.mark.long

@@ -55,12 +55,12 @@ def with_another(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(CHECKOUT / "so2docs", folder / "so2docs", ignore=ignored)
     shutil.copytree(CHECKOUT / "tests" / "support", folder / "tests" / "support", ignore=ignored)
     (folder / "docs").mkdir()
-    shutil.copy(CHECKOUT / "docs" / "cli.md", folder / "docs")
+    shutil.copy(CHECKOUT / "docs" / "options.md", folder / "docs")
     table = folder / "so2docs" / "options" / "table.py"
     text = table.read_text(encoding="utf-8")
     assert text.count(BEFORE) == 1
     table.write_text(text.replace(BEFORE, ENTRY + BEFORE), encoding="utf-8")
-    for name in ("so2docs/options/keywords.py", "docs/cli.md"):
+    for name in ("so2docs/options/keywords.py", "docs/options.md"):
         python(folder, "-m", "cogapp", "-r", "-I", "tests", name)
     return folder
 
@@ -99,7 +99,7 @@ def test_it_is_a_typed_keyword_and_in_the_docs(with_another: Path) -> None:
         if isinstance(entry, ast.AnnAssign) and ast.unparse(entry.target) == "max_score"
     }
     assert declared == {"QuestionKeywords": "int | None"}
-    assert "--max-score N" in (with_another / "docs/cli.md").read_text(encoding="utf-8")
+    assert "--max-score N" in (with_another / "docs/options.md").read_text(encoding="utf-8")
 
 
 def test_a_resume_with_another_value_is_refused_and_errors_name_it(with_another: Path) -> None:

@@ -15,19 +15,15 @@ from textwrap import dedent
 from typing import Any
 
 import so2docs
-from so2docs.options.signatures import describe
 from support.keywords_text import options_in
+from support.options_text import keyword_links
 
 _SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Examples):")
 _NOTE = re.compile(r"  # .*$", re.MULTILINE)
 
 
 def entries(*names: str) -> str:
-    """Write the reference of these names.
-
-    Args:
-        names: Names in `so2docs` or its modules, such as `options.keywords.FileKeywords`.
-    """
+    """Write the reference of these names in `so2docs`."""
     return "\n\n".join(line for name in names for line in _entry(name))
 
 
@@ -38,16 +34,48 @@ def _entry(name: str) -> Iterator[str]:
     if not isinstance(node, ast.ClassDef):
         yield from [f"### `{short}`", _signature(node, source), *_described(node)]
         return
-    yield from [f"### class `{short}`", _signature(node, source), *_described(node, _types(node))]
+    yield from [f"### class `{short}`", _first_paragraph(node)]
     members: dict[str, tuple[ast.FunctionDef, str]] = {}
     for owner in _owners(thing):
         class_node, class_source = _parse(owner)
         for member in class_node.body:
             if isinstance(member, ast.FunctionDef) and _is_shown(member):
                 members.setdefault(member.name, (member, class_source))
-    for member, class_source in members.values():
-        yield from [f"#### `{short}.{member.name}`", _signature(member, class_source)]
-        yield from _described(member)
+    if types := _types(node):
+        yield f"Attributes: {', '.join(f'`{attribute}`' for attribute in types)}."
+    if members:
+        yield "\n".join(
+            f"- `{_call(member)}`: {_first_sentence(member)}" for member, _ in members.values()
+        )
+
+
+def errors() -> str:
+    """Return a table of the classes of errors."""
+    rows = ["| error | raised when |", "|---|---|"]
+    for name in sorted(so2docs.__all__):
+        thing = getattr(so2docs, name)
+        if isinstance(thing, type) and issubclass(thing, Exception):
+            bases = ", ".join(f"`{base.__name__}`" for base in thing.__bases__)
+            sentence = _first_sentence(_parse(thing)[0])
+            rows.append(f'| <a id="{name.lower()}"></a>`{name}` ({bases}) | {sentence} |')
+    return "\n".join(rows)
+
+
+def _call(member: ast.FunctionDef) -> str:
+    """Return a method with its parameters, or a property by its name."""
+    decorators = {ast.unparse(decorator) for decorator in member.decorator_list}
+    if decorators & {"property", "cached_property"}:
+        return member.name
+    names = [arg.arg for arg in (*member.args.args, *member.args.kwonlyargs) if arg.arg != "self"]
+    return f"{member.name}({', '.join(names)})"
+
+
+def _first_paragraph(node: ast.FunctionDef | ast.ClassDef) -> str:
+    return " ".join((ast.get_docstring(node) or "").split("\n\n")[0].split())
+
+
+def _first_sentence(node: ast.FunctionDef | ast.ClassDef) -> str:
+    return re.split(r"(?<=\.) (?=[A-Z`])", _first_paragraph(node))[0]
 
 
 def _owners(thing: type) -> Iterator[type]:
@@ -86,33 +114,42 @@ def _is_for_users(line: str) -> bool:
     return not line.startswith("@") or line in ("@property", "@staticmethod", "@classmethod")
 
 
-def _described(
-    node: ast.FunctionDef | ast.ClassDef, types: dict[str, str] | None = None
-) -> Iterator[str]:
-    """Convert the docstring to Markdown."""
-    section, text = "", ast.get_docstring(node) or ""
-    if types and node.name.endswith("Keywords"):
-        described = (describe(options_in(node.name)[name]) for name in types)
-        text = "\n".join((f"{text}\n\nAttributes:", *described))
-    for paragraph in text.split("\n\n"):
+def _described(node: ast.FunctionDef) -> Iterator[str]:
+    """Convert the docstring of a function to Markdown."""
+    section, keywords = "", _keyword_class(node)
+    for paragraph in (ast.get_docstring(node) or "").split("\n\n"):
         lines = paragraph.splitlines()
         if heading := _SECTION.fullmatch(lines[0]):
             section = heading[1]
-            yield f"**{'Example' if section == 'Examples' else section}**"
             lines = lines[1:]
         elif not lines[0].startswith("    "):
             section = ""
         if section == "Examples":
             yield "```pycon\n" + dedent("\n".join(lines)) + "\n```"
-        elif section in ("Args", "Attributes", "Raises"):
-            yield "\n".join(_listed(lines, types or {}))
+        elif section == "Args":
+            yield "\n".join(
+                f"- `{name}`: {text}" for name, text in _listed(lines) if name != "keywords"
+            )
+        elif section == "Raises":
+            errors = (f"[`{name}`](#{name.lower()})" for name, _ in _listed(lines))
+            yield f"Raises {', '.join(errors)}."
+        elif section == "Returns":
+            yield f"Returns: {' '.join(map(str.strip, lines))}"
         else:
             yield ("\n" if lines[0].startswith("|") else " ").join(map(str.strip, lines))
+    if keywords:
+        yield f"Options: {keyword_links(list(options_in(keywords)))}."
 
 
-def _listed(lines: list[str], types: dict[str, str]) -> Iterator[str]:
-    """List the items of a section, each on one line."""
+def _keyword_class(node: ast.FunctionDef) -> str:
+    """Return the class of the `**keywords` of a function; empty if it has none."""
+    annotation = node.args.kwarg and node.args.kwarg.annotation
+    match = re.fullmatch(r"Unpack\[(\w+)\]", ast.unparse(annotation)) if annotation else None
+    return match[1] if match else ""
+
+
+def _listed(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each item of a section."""
     for item in re.split(r"\n(?=    \S)", "\n".join(lines)):
         name, text = re.sub(r"\s+", " ", item.strip()).split(": ", 1)
-        kind = f" (`{types[name]}`)" if name in types else ""
-        yield f"- `{name}`{kind}: {text}"
+        yield name, text
