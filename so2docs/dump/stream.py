@@ -21,22 +21,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from so2docs.dump import storage
-from so2docs.dump.dump import (
-    MISC_LIMIT,
-    PIECE_END,
-    PIECES,
-    SMALLEST_PIECE,
-    Chunk,
-    Dump,
-    End,
-    Ending,
-    Prolog,
-    check_misc,
-    empty_root_error,
-    last_good_row,
-    read_prolog,
-)
+from so2docs.dump.dump import PIECE_END, PIECES, SMALLEST_PIECE, Chunk, Dump, End
 from so2docs.dump.layers import BLOCK_BYTES, Layers
+from so2docs.dump.root import TAIL_LIMIT, Ending, Prolog, last_good_row, read_prolog
 from so2docs.errors import DumpError, Location, MalformedDumpError, TruncatedDumpError
 from so2docs.parse.rows import ROW_START
 from so2docs.schema import Table
@@ -61,7 +48,6 @@ class StreamedRows:
         self._table = table
         self._buffer = bytearray(prolog.head[prolog.start :])
         self._size = len(self._buffer)
-        self._is_empty = prolog.is_empty
         self.at_end = prolog.is_empty
 
     def copy(self, size: int, write: Callable[[memoryview], object]) -> int:
@@ -87,7 +73,7 @@ class StreamedRows:
                     f"has no <row in {MOST_ROW_BYTES >> 20} MiB",
                     advice=f"check that this is the {self._table.file} of a Stack Exchange dump",
                 )
-            if self._size > MISC_LIMIT or not self._read_more():
+            if self._size > TAIL_LIMIT or not self._read_more():
                 return copied + self._finish(write)
 
     def _read_more(self) -> bool:
@@ -123,29 +109,18 @@ class StreamedRows:
         self._size -= size
         return size
 
-    def _held(self) -> bytes:
-        return bytes(memoryview(self._buffer)[: self._size])
-
     def _finish(self, write: Callable[[memoryview], object]) -> int:
         """Write the remaining bytes before the closing tag, and return their number."""
-        if self._size > MISC_LIMIT:  # The buffer grows this large only after a closing tag.
-            self.at_end = True
-            return 0
-        limit, self.at_end = self._ending.find(self._held(), is_all=True)
-        self._hand_on(limit, write)
-        if not self.at_end:
-            raise self._ending.cut_off()
-        return limit
-
-    def check_rest(self, offset: int) -> None:
-        """Read the stream from the end of the rows, at `offset`, to its end."""
-        data = self._held()
-        if self._is_empty:
-            error = empty_root_error(self._path, Location(offset))
-        else:
-            end = self._ending.after(data)
-            error, data = self._ending.content_after(data, end, offset), data[end:]
-        check_misc(data, self._reader.read1, error)
+        data = bytes(memoryview(self._buffer)[: self._size])
+        try:
+            if len(data) > TAIL_LIMIT:  # The buffer grows this large only after a closing tag.
+                raise self._ending.content_after(-len(data))
+            limit = self._ending.find(data, -len(data))
+        except DumpError:
+            self._hand_on(len(data), write)  # For the excerpt of the error.
+            raise
+        self.at_end = True
+        return self._hand_on(limit, write)
 
 
 _LARGEST_PIECE = 128 * 1024 * 1024
@@ -267,7 +242,6 @@ class StreamDump:
                         yield Chunk(number, piece, 0, length)
                 offset += length
                 number += 1
-            self._rows.check_rest(offset)
         except DumpError as error:
             error.location = error.location or Location(offset)
             self._error = error

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from so2docs.counts import ChunkTally
-from so2docs.dump.dump import SLICE_BYTES, Chunk, Dump, closes_within, slices
+from so2docs.dump.dump import SLICE_BYTES, Chunk, Dump, slices
+from so2docs.dump.root import closes_within
 from so2docs.errors import Location, MalformedDumpError, flag
 from so2docs.parse import core, rows
 from so2docs.parse.core import Added

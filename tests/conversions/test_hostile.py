@@ -112,7 +112,7 @@ NOT_DUMPS: dict[str, tuple[bytes, str]] = {
     "torrent": (b"d8:announce35:", "is a torrent, .*; download the files it lists"),
     "row-as-root": (question(1), "starts with <row>, expected <posts> around the rows"),
     "only-a-row": (b'<row Id="1" PostTypeId="1"/>', "starts with <row>, expected <posts>"),
-    "two-roots": (b"<posts/><posts/>", "has content after its empty root element"),
+    "two-roots": (b"<posts/><posts/>", "has content after its closing </posts>"),
     "after-the-end": (dump_of(question(1)) + b"x", "has content after its closing </posts>"),
     "nested": (START + b"<posts>" + question(1) + b"</posts>" + END, "is not well-formed XML"),
     "rows-in-rows": (START + b'<row Id="1">' * 3 + b"</row>" * 3 + END, "inside a row|well-formed"),

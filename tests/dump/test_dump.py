@@ -93,10 +93,8 @@ def test_head_and_tail(dump: Dump) -> None:
     assert dump.frame == (b"<posts>", b"</posts>")
 
 
-@pytest.mark.parametrize(
-    "tail", [b"\r\n", b" \t\n" * 50_000, b"\n<!-- end -->", b"<?end?>\n", b"\n" * 3]
-)
-def test_misc_after_the_root_is_allowed(tail: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("tail", [b"\r\n", b" \t\n" * 50_000, b"\n" * 3])
+def test_white_space_after_the_root_is_allowed(tail: bytes, tmp_path: Path) -> None:
     path = tmp_path / "Posts.xml"
     path.write_bytes(START + question(1) + END + tail)
     assert open_dump(str(path)).end == len(START) + len(question(1))

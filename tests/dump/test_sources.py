@@ -466,11 +466,10 @@ def half_a_tag(data: bytes) -> bytes:
             partial(four_times, bz2.compress, b'<posts><row Id="1" Body="'),
             "has no <row in 128 MiB",
         ),
-        (partial(four_times, gzip.compress, b"<posts></posts>"), ""),
-        (partial(four_times, gzip.compress, b"<posts></posts><!--"), "has content after"),
+        (partial(four_times, gzip.compress, b"<posts></posts>"), "has content after"),
         # Decoders return at most the requested bytes.
         (lambda: zipped(zipfile.ZIP_DEFLATED)(UNENDING), "has no <row in 128 MiB"),
-        (lambda: half_a_tag(UNENDING), "has no <row in 128 MiB"),
+        (lambda: half_a_tag(UNENDING), "has content after"),
     ],
 )
 def test_bombs_take_no_memory(
