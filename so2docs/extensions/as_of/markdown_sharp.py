@@ -1,10 +1,7 @@
 """Render Markdown as MarkdownSharp did, the converter of the sites until June 2020.
 
 Like Markdown.pl, it replaces one kind of block after another in the whole text, so that a later
-step sees the HTML of the earlier ones. The rules are those of MarkdownSharp 1.13 with strict
-emphasis and linked addresses (https://github.com/StackExchange/MarkdownSharp), written for time
-linear in the length of the text. The patterns of emphasis and addresses are those of MarkdownSharp,
-Copyright (c) 2009 - 2010 Jeff Atwood, under the MIT license.
+step sees the HTML of the earlier ones. The time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -13,6 +10,8 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 
+from so2docs.extensions.as_of.addresses import link_addresses
+from so2docs.extensions.as_of.emphasis import render_emphasis
 from so2docs.extensions.markdown.elements import MADE
 
 _MOST_DEPTH = 16
@@ -95,36 +94,6 @@ _IMAGE = re.compile(rf"(!)\[([^\n]{{0,300}}?)\]\s?\( *+({_PARENTHESES}){_TITLE}\
 _LINK_REFERENCE = re.compile(rf"\[({_BRACKETS})\]{_TO_REFERENCE}")
 _LINK = re.compile(rf"()\[({_BRACKETS})\]\( *+({_PARENTHESES}){_TITLE}\)")
 _SHORTCUT = re.compile(r"\[([^\[\]]+)\]")
-_INSIDE_ADDRESS = r"[-A-Z0-9+&@#/%?=~_|\[\]()!:,.;]"
-_END_OF_ADDRESS = r"[-A-Z0-9+&@#/%=~_|\[\])]"
-_ADDRESS = re.compile(
-    rf"(<|=\")?\b(https?|ftp)(://{_INSIDE_ADDRESS}*{_END_OF_ADDRESS})(?=$|\W)",
-    re.IGNORECASE,
-)
-_ENDS_ADDRESS = re.compile(_END_OF_ADDRESS, re.IGNORECASE)
-_ANGLE_ADDRESS = re.compile(r"<((?:https?|ftp):[^'\">\s]{1,2000}+)>")
-
-# MarkdownSharp hides an escaped character as a control character, digits and a letter, so that in
-# emphasis it counts as a letter for what follows it, and as a sign for what precedes it.
-_LETTER = "[\\w\U0010f000-\U0010f0ff]"
-_SIGN = "[^\\w\U0010f000-\U0010f0ff]"
-_BOLD_START = re.compile(
-    rf"(?:^|(?={_SIGN}__|(?!\*)(?:{_SIGN}|_)\*\*|{_LETTER}\*\*\w).)"
-    r"(?:(\*\*)(?!\*\*)|(__)(?!__))(?=\S)",
-    re.DOTALL,
-)
-_BOLD_END = re.compile(
-    rf"(?=__(?:\W|\Z)|(?<={_LETTER})\*\*(?!\*)|(?<=\S)\*\*(?=[\W_]|\Z)(?!\*))(?<=\S)(\*\*|__)"
-)
-_ITALIC = re.compile(
-    rf"(^|(?={_SIGN}_|(?!\*)(?:(?:{_SIGN}|_)\*|\D\*(?=\w)\D)).)(\*|_)(?!\2\2\2)(?=\S)"
-    rf"((?:(?!\2).)*?(?=[^\s_]_|(?={_LETTER})\D\*\D|[^\s*]\*(?:[\W_]|$)).)"
-    r"(?=_(?:\W|$)|\*(?:[^*]|$))\2",
-    re.DOTALL,
-)
-_STRICT_BOLD_START = re.compile(rf"(?:{_SIGN}|_|^)(?:(\*\*)|(__))(?=\S)")
-_STRICT_BOLD_END = re.compile(r"(?<=\S)(?=(\*\*|__)(?:[\W_]|\Z))")
-_STRICT_ITALIC = re.compile(rf"({_SIGN}|_|^)(\*|_)(?=\S)([^*_]*?\S)\2(?=[\W_]|$)", re.DOTALL)
 
 
 def render(markdown: str, date: str) -> str:
@@ -382,13 +351,10 @@ class _Document:
             text = _LINK.sub(lambda match: self._link(match[3], match[2], match[6]), text)
             text = _SHORTCUT.sub(self._link_shortcut, text)
         if ":" in text:
-            text = _ADDRESS.sub(_mark_address, text)
-            text = _ANGLE_ADDRESS.sub(
-                lambda match: f'<a href="{_encode_address(match[1])}">{match[1]}</a>', text
-            )
+            text = link_addresses(text, _link_bare)
         text = _escape_text(text.replace(_ADDRESS_SIGN, "://"))
         if "*" in text or "_" in text:
-            text = self._render_emphasis(text)
+            text = render_emphasis(text, is_strict=self._is_strict)
         return _BREAK.sub("<br>\n", text)
 
     def _link(self, address: str, text: str, title: str | None) -> str:
@@ -397,11 +363,6 @@ class _Document:
         if self._encodes_addresses:
             address = _PROBLEMATIC.sub(lambda match: f"%{ord(match[0]):x}", address)
         return f'<a href="{_encode_address(address)}"{_title(title)}>{text}</a>'
-
-    def _render_emphasis(self, text: str) -> str:
-        if self._is_strict:
-            return _render_strict_emphasis(text)
-        return _ITALIC.sub(r"\1<em>\3</em>", _render_bold(text))
 
     def _link_reference(self, match: re.Match[str]) -> str:
         return self._link_to(match[0], match[1], (match[2] or match[1]).lower())
@@ -532,6 +493,10 @@ def _encode_address(address: str) -> str:
     return re.sub(r"[*_:()\[\]]", lambda match: _escape(match[0]), _encode_attribute(address))
 
 
+def _link_bare(address: str) -> str:
+    return f'<a href="{_encode_address(address)}">{address}</a>'
+
+
 def _title(title: str | None) -> str:
     return f' title="{_escape_emphasis(_encode_attribute(title))}"' if title else ""
 
@@ -543,72 +508,3 @@ def _unwrap(address: str) -> str:
 def _image(address: str, text: str, title: str | None) -> str:
     text = re.sub(r"[*_\[\]()]", lambda match: _escape(match[0]), _encode_attribute(text))
     return f'<img src="{_encode_address(_unwrap(address))}" alt="{text}"{_title(title)}>'
-
-
-def _mark_address(match: re.Match[str]) -> str:
-    """Put an address in angle brackets, without the parentheses that it does not open."""
-    if match[1]:
-        return match[0]
-    link, tail, depth = match[3], "", 0
-    if link.endswith(")"):
-        for sign in re.findall(r"[()]", link):
-            depth = depth - 1 if sign == ")" else max(depth, 0) + 1
-        closing = len(link) - len(link.rstrip(")"))
-        count = min(-depth, closing) if depth < 0 else 0
-        if count:
-            link, tail = link[:-count], link[-count:]
-            if not _ENDS_ADDRESS.match(link[-1]):
-                link, tail = link[:-1], link[-1] + tail
-    return f"<{match[2]}{link}>{tail}"
-
-
-def _render_bold(text: str) -> str:
-    """Render strong emphasis, also inside of words if it is typed with asterisks."""
-    if "**" not in text and "__" not in text:
-        return text
-    ends = _find_ends(_BOLD_END, text)
-    parts, at, start = list[str](), 0, 0
-    while match := _BOLD_START.search(text, start):
-        sign, opening = match[1] or match[2], match.end() - 2
-        start = match.start() + 1
-        same = ends[sign]
-        index = bisect_left(same, opening + 3)
-        # The signs before the last character may not be those of an end, in longer texts.
-        while (
-            index < len(same)
-            and same[index] > opening + 3
-            and text.startswith(sign, same[index] - 2)
-        ):
-            index += 1
-        if index < len(same):
-            parts += text[at:opening], f"<strong>{text[opening + 2 : same[index]]}</strong>"
-            at = start = same[index] + 2
-    return "".join((*parts, text[at:]))
-
-
-def _render_strict_emphasis(text: str) -> str:
-    """Render emphasis by the rules until 2015, without emphasis inside of words."""
-    ends = _find_ends(_STRICT_BOLD_END, text)
-    parts, at, start = list[str](), 0, 0
-    while match := _STRICT_BOLD_START.search(text, start):
-        sign, opening = match[1] or match[2], match.end() - 2
-        start = match.start() + 1
-        same = ends[sign]
-        index = bisect_left(same, opening + 3)
-        # The text is as short as possible, but includes signs at its end.
-        while index + 1 < len(same) and same[index + 1] == same[index] + 1:
-            index += 1
-        if index < len(same):
-            parts += text[at:opening], f"<strong>{text[opening + 2 : same[index]]}</strong>"
-            at = start = same[index] + 2
-    return _STRICT_ITALIC.sub(r"\1<em>\3</em>", "".join((*parts, text[at:])))
-
-
-def _find_ends(pattern: re.Pattern[str], text: str) -> dict[str, list[int]]:
-    """Find the places, which may overlap, at which strong emphasis can end, by sign."""
-    ends: dict[str, list[int]] = {"**": [], "__": []}
-    at = 0
-    while match := pattern.search(text, at):
-        ends[match[1]].append(match.start(1))
-        at = match.start() + 1
-    return ends

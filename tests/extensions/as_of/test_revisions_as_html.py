@@ -147,6 +147,47 @@ ON_A_DATE = [
 ]  # fmt: skip
 
 
+EMPHASIS = {
+    "a **dark ale** and _two_ hops": ("a <strong>dark ale</strong> and <em>two</em> hops",) * 2,
+    "un*believ*able **pre**fix": (
+        "un*believ*able *<em>pre</em>*fix", "un<em>believ</em>able <strong>pre</strong>fix"
+    ),
+    "snake_case_name 2*3*4 a*1*b": ("snake_case_name 2*3*4 a*1*b",) * 2,
+    "2 * 3 * 4, *, * and **": ("2 * 3 * 4, *, * and **",) * 2,
+    "so ***very*** sour": ("so <strong><em>very</em></strong> sour",) * 2,
+    "***very** dry*": ("<em><strong>very</strong> dry</em>", "<strong><em>very</strong> dry</em>"),
+    "*malt **and** hops*": ("<em>malt <strong>and</strong> hops</em>",) * 2,
+    "**malt *and* hops**": ("<strong>malt <em>and</em> hops</strong>",) * 2,
+    "**hops** or **malt**, *or*\n*both*": (
+        "<strong>hops</strong> or <strong>malt</strong>, <em>or</em><em>both</em>",
+    ) * 2,
+    "**no end, *one start*": ("**no end, <em>one start</em>",) * 2,
+    "*a (b)* c*(d)*e": ("<em>a (b)</em> c*(d)*e",) * 2,
+    "__a b__ c__d__ _e__f_": ("<strong>a b</strong> c_<em>d</em>_ <em>e</em>_f_",
+                              "<strong>a b</strong> c__d__ _e__f_"),
+    "\\*a\\* *b\\** c\\_*d*": ("*a* <em>b*</em> c_*d*",) * 2,
+    "*a* *b * c*": ("<em>a</em> *b * c*",) * 2,
+}  # fmt: skip
+"""Markdown, and its HTML until 2015 and then."""
+
+ADDRESSES = {
+    "see http://a.b/c_d?e=f&g#h.": "see {http://a.b/c_d?e=f&amp;g#h}.",
+    "(at ftp://a.b/c), 'https://d.e'": "(at {ftp://a.b/c}), '{https://d.e}'",
+    "http://a.b/c(d) (http://a.b/(c))": "{http://a.b/c(d)} ({http://a.b/(c)})",
+    "http://a.b/c)). http://a.b/(c)d)": "{http://a.b/c})). {http://a.b/(c)d})",
+    "http://a.b/c)(d http://a.b/((c).": "{http://a.b/c)(d} {http://a.b/((c)}.",
+    "http://a.b... http://a.b?! http://a.b/;": "{http://a.b}... {http://a.b}?! {http://a.b/};",
+    "<http://a.b/c d> <http://a.b/,c>!": " {http://a.b/,c}!",
+    "xhttp://a.b _http://a.b http:// mailto:a@b.c": "xhttp://a.b _http://a.b http:// mailto:a@b.c",
+    "http://a.b/*c* **http://d.e**": "{http://a.b/}<em>c</em> <strong>{http://d.e}</strong>",
+    "http://a.b/caf\u00e9 http://a.b/\u2014": "{http://a.b}/caf\u00e9 {http://a.b/}\u2014",
+    "`http://a.b` <b>http://a.b</b>": "<code>http://a.b</code> <b>{http://a.b}</b>",
+    "[http://a.b](http://a.b) http://c.d": "{http://a.b} {http://c.d}",
+    "http://a.b,http://c.d|e": "{http://a.b,http://c.d|e}",
+}
+"""Markdown, and its HTML until June 2020, with links in braces."""
+
+
 def squeeze(html: str) -> str:
     """Remove white space between elements, and the slash of empty elements, which vary."""
     html = re.sub(r"(?<=>)\s*\n\s*(?=<)|\s+$|^\s+", "", html.replace(" />", ">"))
@@ -158,6 +199,18 @@ def test_rules_of_both_times(markdown: str) -> None:
     old, new = CHANGED.get(markdown) or (ALWAYS[markdown],) * 2
     assert squeeze(render(markdown, OLD)) == squeeze(old)
     assert squeeze(render(markdown, NEW)) == squeeze(new)
+
+
+@pytest.mark.parametrize("markdown", EMPHASIS)
+def test_emphasis_until_2020(markdown: str) -> None:
+    for date, html in zip((STRICT, OLD), EMPHASIS[markdown], strict=True):
+        assert squeeze(render(markdown, date)) == f"<p>{html}</p>"
+
+
+@pytest.mark.parametrize("markdown", ADDRESSES)
+def test_addresses_until_2020(markdown: str) -> None:
+    html = squeeze(render(markdown, OLD))
+    assert re.sub('<a href="[^"]*">(.*?)</a>', r"{\1}", html) == f"<p>{ADDRESSES[markdown]}</p>"
 
 
 @pytest.mark.parametrize(("date", "markdown", "html"), ON_A_DATE)
@@ -247,6 +300,7 @@ HARD = [
     "[a]: ", "[\n", "http://", "<http:", "&", "\\", "$", "$$a", "\\begin{a}", "{", "    ", "~~~\n",
     "<b>", "</b>", "<b></i>", "|a", "a|b\n---|---\n", "(", "[[a]", "[a]([", "[tag:", "a  \n", "://",
     "<pre>\n", "<img src=\"http://", "<!-- \n\n", "<?", "a_", "1.\n", "<ins>\n",
+    "http://a.", "http://a(", "http://a)", "a*a ",
 ]  # fmt: skip
 
 
