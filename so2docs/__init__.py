@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from so2docs.extensions.sqlite.build import Database, to_sqlite
     from so2docs.extensions.statistics.stats import Scores, Stats, stats
     from so2docs.extensions.tables.report import FlatTable, TablesReport
-    from so2docs.extensions.tables.stream import TableStream, stream_table
+    from so2docs.extensions.tables.stream import Rows, rows
     from so2docs.extensions.tables.tables import tables
     from so2docs.extensions.tables.tags import Tags, TagsReport, tags
     from so2docs.options.recipe import Adjustments, Description, Recipe, Setting
@@ -74,12 +74,11 @@ __all__ = [
     "Database", "Description", "DiskFullError", "DocumentNotFoundError", "Documents", "DumpError",
     "DumpNotFoundError", "FlatTable", "Frame", "Inspection", "InternalError", "Location",
     "MalformedDumpError", "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError",
-    "Recipe", "RecipeError", "Report", "RowCounts", "Scores", "Selection", "Setting", "SiteResult",
-    "So2docsError", "SpillError", "SpillTakenError", "Stats", "Summary", "TableCounts",
-    "TableStream", "TablesReport", "Tags", "TagsReport", "TruncatedDumpError", "Verified",
+    "Recipe", "RecipeError", "Report", "RowCounts", "Rows", "Scores", "Selection", "Setting",
+    "SiteResult", "So2docsError", "SpillError", "SpillTakenError", "Stats", "Summary",
+    "TableCounts", "TablesReport", "Tags", "TagsReport", "TruncatedDumpError", "Verified",
     "WorkerDiedError", "__version__", "convert", "convert_all", "diff", "documents",
-    "for_each_site", "inspect", "read", "stats", "stream_table", "tables", "tags", "to_sqlite",
-    "verify",
+    "for_each_site", "inspect", "read", "rows", "stats", "tables", "tags", "to_sqlite", "verify",
 ]  # fmt: skip
 _MODULES = {
     "Adjustments": "options.recipe", "ArchiveError": "errors", "ChangedDumpError": "errors",
@@ -92,18 +91,18 @@ _MODULES = {
     "MalformedDumpError": "errors", "OptionError": "errors", "OutputError": "errors",
     "OutputExistsError": "errors", "OutputNotFoundError": "errors", "Recipe": "options.recipe",
     "RecipeError": "errors", "Report": "report", "RowCounts": "counts",
-    "Scores": "extensions.statistics.stats", "Selection": "reader.framed",
-    "Setting": "options.recipe", "SiteResult": "api.sites", "So2docsError": "errors",
-    "SpillError": "errors", "SpillTakenError": "errors", "Stats": "extensions.statistics.stats",
-    "Summary": "extensions.changes.compare", "TableCounts": "counts",
-    "TableStream": "extensions.tables.stream", "TablesReport": "extensions.tables.report",
+    "Rows": "extensions.tables.stream", "Scores": "extensions.statistics.stats",
+    "Selection": "reader.framed", "Setting": "options.recipe", "SiteResult": "api.sites",
+    "So2docsError": "errors", "SpillError": "errors", "SpillTakenError": "errors",
+    "Stats": "extensions.statistics.stats", "Summary": "extensions.changes.compare",
+    "TableCounts": "counts", "TablesReport": "extensions.tables.report",
     "Tags": "extensions.tables.tags", "TagsReport": "extensions.tables.tags",
     "TruncatedDumpError": "errors", "Verified": "extensions.cards.manifest",
     "WorkerDiedError": "errors", "convert": "api.convert", "convert_all": "api.batch",
     "diff": "extensions.changes.diff", "documents": "api.documents",
     "for_each_site": "extensions.folders", "inspect": "extensions.inspection.inspect",
-    "open": "reader.collection", "read": "reader.reading", "stats": "extensions.statistics.stats",
-    "stream_table": "extensions.tables.stream", "tables": "extensions.tables.tables",
+    "open": "reader.collection", "read": "reader.reading", "rows": "extensions.tables.stream",
+    "stats": "extensions.statistics.stats", "tables": "extensions.tables.tables",
     "tags": "extensions.tables.tags", "to_sqlite": "extensions.sqlite.build",
     "verify": "extensions.cards.manifest",
 }  # fmt: skip

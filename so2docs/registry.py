@@ -49,7 +49,7 @@ CAPABILITIES = {
         },
         names={
             "report": "FlatTable TablesReport",
-            "stream": "TableStream stream_table",
+            "stream": "Rows rows",
             "tables": "tables",
             "tags": "Tags TagsReport tags",
         },

@@ -89,12 +89,10 @@ ONLY_USERS = {
     "fsspec": {"extensions.remote.stores"},
     "urllib3": {"extensions.remote.files"},
     "pyarrow": {
-        "extensions.as_of.columns",
         "extensions.tables.tables",
-        "extensions.tables.visitors",
         "extensions.tables.columns",
         "extensions.tables.part",
-        "extensions.tables.restored",
+        "extensions.tables.selection",
         "extensions.tables.stream",
         "extensions.tables.writing",
         "extensions.parquet.arrow",

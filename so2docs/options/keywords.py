@@ -116,7 +116,7 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
 
 
 class RowKeywords(QuestionKeywords, total=False):
-    """Options of `so2docs.stream_table`."""
+    """Options of `so2docs.rows`."""
 
     min_answer_score: int | None
     max_body: str | int | None

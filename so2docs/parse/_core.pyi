@@ -60,8 +60,8 @@ def read_columns(
         data: The slice.
         names: Names of the columns; the first is an integer in every row, the last is for all other
             attributes.
-        kinds: The type of each column: 0 text, 1 integers, 2 dates, 3 booleans, 4 tags, 5 other
-            attributes as the text of a JSON object.
+        kinds: The type of each column: 0 text, 1 integers, 2 dates as text with milliseconds,
+            3 booleans, 4 tags, 5 other attributes as the text of a JSON object.
 
     Returns:
         The number of rows, the first value of the last row, and for each column the number of nulls

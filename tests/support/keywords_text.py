@@ -45,7 +45,7 @@ CLASSES: dict[str, tuple[tuple[str, ...], Options, str]] = {
     "RowKeywords": (
         ("QuestionKeywords",),
         options_of(RowOptions),
-        "Options of `so2docs.stream_table`.",
+        "Options of `so2docs.rows`.",
     ),
     "TableKeywords": (("RowKeywords",), options_of(TableOptions), "Options of `so2docs.tables`."),
     "DatabaseKeywords": ((), options_of(DatabaseOptions), "Options of `so2docs.to_sqlite`."),

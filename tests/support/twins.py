@@ -230,13 +230,14 @@ def is_taken_in_columns(table: str, data: bytes) -> bool:
     if result is None:
         return False
     batch, last_id = result
-    batch.validate(full=True)
+    batch.arrow().validate(full=True)
     (part,) = rows.parse(data)
     assert isinstance(part, rows.Rows), data
     assert not any(why_stray(row, "Id", "row") for row in part.rows), data
-    assert batch.num_rows == len(part.rows), data
+    assert len(batch) == len(part.rows), data
     if part.rows:
-        assert batch.equals(columns.from_rows(part.rows)), data
+        assert batch.rows() == columns.from_rows(part.rows).rows(), data
+        assert batch.arrow().equals(columns.from_rows(part.rows).arrow()), data
         assert last_id == rows.row_id(part.rows[-1]), data
     return True
 

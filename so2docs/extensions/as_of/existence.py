@@ -8,7 +8,6 @@ from typing import Any, Self, TypeVar
 
 from so2docs.domain import last_moment
 from so2docs.options.table import Options
-from so2docs.parse.posts import milliseconds
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
@@ -38,13 +37,6 @@ class Existence:
         """Make the rules for the date of `as_of`, and for that of later questions if requested."""
         assert options.filters.as_of is not None
         return cls.at(options.filters.as_of), cls.at(options.later_until or options.filters.as_of)
-
-    @property
-    def milliseconds(self) -> int:
-        """The moment as Unix time in milliseconds."""
-        moment = milliseconds(self.last)
-        assert moment is not None
-        return moment
 
     def includes(self, date: str | None) -> bool:
         """Whether a row with this date existed."""

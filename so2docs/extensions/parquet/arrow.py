@@ -6,7 +6,6 @@ A conversion does not import this module, because PyArrow would take memory in e
 from __future__ import annotations
 
 import io
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate, chain
@@ -118,11 +117,6 @@ def _ordered(schema: Any) -> list[str]:
         for field in schema
         if pa.types.is_integer(field.type) or pa.types.is_timestamp(field.type)
     ]
-
-
-def make_scalar(value: int, kind: Any) -> Any:
-    """Make an Arrow scalar of a type with 64 bits; `pa.scalar` would import pandas."""
-    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(struct.pack("=q", value))])[0]
 
 
 def no_rows(schema: Any) -> Any:

@@ -1,30 +1,22 @@
-"""Convert slices of a table to Arrow record batches, with the same columns for every dump.
+"""Read the rows of a table in batches with the same columns for every dump.
 
-The compiled core fills the buffers of a slice whose rows are canonical; everything else is parsed
-by the reference (`rows.parse`) and typed by `typed_values`. Both give the same columns.
+The compiled core makes columns of a slice whose rows are canonical; everything else is parsed by
+the reference (`rows.parse`) and typed by `typed_values`. Both give the same values. A batch becomes
+tuples, or an Arrow record batch, after filters chose its rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
 import orjson
 
-from so2docs.extensions.as_of.columns import select_existing
-from so2docs.extensions.as_of.existence import Existence
-from so2docs.extensions.options import TableOptions
-from so2docs.options.choices import Core
 from so2docs.parse import core
-from so2docs.parse.core import Added
-from so2docs.parse.filters import limit_milliseconds
-from so2docs.parse.keys import BY_OPTED_OUT
-from so2docs.parse.opt_outs import OptOuts
-from so2docs.parse.posts import READ, malformed_line, stray_line
-from so2docs.parse.rows import Malformed
-from so2docs.scan.chunk import Visitor
+from so2docs.parse.posts import READ
 from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Attributes, Table
 
 TextRow = dict[str, str]
@@ -32,6 +24,8 @@ TextRow = dict[str, str]
 SLICE_BYTES = 1024 * 1024
 """Size of a slice. It is larger than for documents, because making the objects of 23 columns takes
 0.3 ms per slice."""
+
+_EPOCH = datetime(1970, 1, 1)
 
 
 def typed_values(row: Mapping[str, Any], attributes: Attributes) -> dict[str, Any]:
@@ -42,17 +36,26 @@ def typed_values(row: Mapping[str, Any], attributes: Attributes) -> dict[str, An
         attributes: Names and types of the columns.
 
     Returns:
-        Values by name, without those that are null. `Other` is a JSON object of the attributes that
-        do not fit their type or have no column.
+        Values by name, without those that are null. Dates are texts with milliseconds. `Other` is a
+        JSON object of the attributes that do not fit their type or have no column.
     """
     values, other = dict[str, Any](), dict[str, Any]()
     for name, value in row.items():
         read = READ[attributes[name]] if name in attributes else _without_column
         typed = read(value) if isinstance(value, str) else value
-        (other if typed is None else values)[name] = value if typed is None else typed
+        if typed is None:
+            other[name] = value
+        else:
+            values[name] = date_text(typed) if attributes[name] == DATE else typed
     if other:
         values[OTHER] = orjson.dumps(other).decode()
     return values
+
+
+def date_text(milliseconds: int) -> str:
+    """Format a Unix time in milliseconds as in a dump: `2012-05-01T12:00:00.000`."""
+    moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    return moment.isoformat(timespec="milliseconds")
 
 
 def _without_column(text: str) -> None:
@@ -72,6 +75,9 @@ def why_stray(row: TextRow, key: str, row_name: str) -> str | None:
     return f"{row_name}_invalid_{key.lower()}" if READ[INTEGER](row[key]) is None else None
 
 
+Buffers = tuple[int, bytes, bytes, bytes, bytes]
+"""A column of the compiled core: number of nulls, validity, values, offsets, offsets of lists."""
+
 _KINDS = {TEXT: 0, INTEGER: 1, DATE: 2, BOOLEAN: 3, TEXTS: 4}
 _OTHER_KIND = 5
 _OFFSET_BYTES = 4
@@ -84,17 +90,27 @@ class TableColumns:
     table: Table
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return (*self.table.attributes, OTHER)
+
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        """The type of each column."""
+        return (*self.table.attributes.values(), TEXT)
+
+    @cached_property
     def date(self) -> str | None:
         """Name of the first date column: the creation date. None if the table has no dates."""
         dates = [name for name, kind in self.table.attributes.items() if kind == DATE]
         return dates[0] if dates else None
 
     @cached_property
-    def _names(self) -> tuple[bytes, ...]:
-        return tuple(name.encode() for name in (*self.table.attributes, OTHER))
+    def _core_names(self) -> tuple[bytes, ...]:
+        return tuple(name.encode() for name in self.names)
 
     @cached_property
-    def _kinds(self) -> bytes:
+    def _core_kinds(self) -> bytes:
         return bytes([*(_KINDS[kind] for kind in self.table.attributes.values()), _OTHER_KIND])
 
     @cached_property
@@ -107,52 +123,176 @@ class TableColumns:
         fields = [(name, TYPES[kind]) for name, kind in self.table.attributes.items()]
         return pa.schema([*fields, (OTHER, pa.string())])
 
-    def parse(self, data: bytes) -> tuple[Any, int | None] | None:
+    def parse(self, data: bytes) -> tuple[CompiledBatch, int | None] | None:
         """Parse a slice with the compiled core.
 
         Returns:
-            An Arrow record batch and the `Id` of the last row; None if the slice is not canonical.
+            The rows and the `Id` of the last row; None if the slice is not canonical.
         """
-        parsed = core.compiled.read_columns(data, self._names, self._kinds)
+        parsed = core.compiled.read_columns(data, self._core_names, self._core_kinds)
         if parsed is None:
             return None
+        count, last_id, columns = parsed
+        return CompiledBatch(self, count, columns), last_id
+
+    def from_rows(self, rows: Iterable[Mapping[str, Any]]) -> ParsedBatch:
+        """Make a batch of parsed rows, whose values are texts or typed."""
+        attributes = self.table.attributes
+        return ParsedBatch(self, [typed_values(row, attributes) for row in rows])
+
+
+class Batch:
+    """Rows of a table; base class of the results of both cores.
+
+    Args:
+        columns: The columns.
+        count: Number of rows.
+    """
+
+    def __init__(self, columns: TableColumns, count: int) -> None:
+        self.columns = columns
+        self._kept: Sequence[int] = range(count)
+        self._replaced: dict[str, list[Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def column(self, name: str) -> list[Any]:
+        """Return the values of a column: integers, texts, booleans, lists of texts, or None."""
+        replaced = self._replaced.get(name)
+        return self._read(name, self._kept) if replaced is None else replaced
+
+    def keep(self, passes: Sequence[object]) -> None:
+        """Keep only the rows for which the value in `passes` is true."""
+        self._kept = [index for index, passed in zip(self._kept, passes, strict=True) if passed]
+        for name, values in self._replaced.items():
+            pairs = zip(values, passes, strict=True)
+            self._replaced[name] = [value for value, passed in pairs if passed]
+
+    def replace(self, name: str, values: list[Any]) -> None:
+        """Replace the values of a column."""
+        self._replaced[name] = values
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return the rows as tuples of the values of all columns."""
+        return list(zip(*map(self.column, self.columns.names), strict=True))
+
+    def write_lists_as_json(self) -> None:
+        """Replace lists by their JSON, for formats without lists."""
+        for name, kind in self.columns.table.attributes.items():
+            if kind == TEXTS:
+                lists = self.column(name)
+                texts = [None if row is None else orjson.dumps(row).decode() for row in lists]
+                self.replace(name, texts)
+
+    def arrow(self, *, text_dates: bool = False) -> Any:
+        """Make an Arrow record batch of the rows, with dates as timestamps or as texts."""
         import pyarrow as pa
 
-        count, last_id, columns = parsed
-        arrays = [
-            _array(field.type, count, parts)
-            for field, parts in zip(self.schema, columns, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema), last_id
+        batch = pa.RecordBatch.from_arrays(self._arrays(), schema=_with_text_dates(self.columns))
+        if not isinstance(self._kept, range):
+            batch = batch.take(pa.array(self._kept, pa.int64()))
+        for name, values in self._replaced.items():
+            kind = pa.int64() if self.columns.table.attributes[name] == INTEGER else pa.string()
+            batch = _with_column(batch, name, pa.array(values, kind))
+        for name, kind in zip(self.columns.schema.names, self.columns.schema.types, strict=True):
+            if pa.types.is_timestamp(kind) and not text_dates:
+                dates = batch.column(name).cast(pa.timestamp(kind.unit)).view(kind)
+                batch = _with_column(batch, name, dates)
+        return batch
 
-    def from_rows(self, rows: Iterable[Mapping[str, Any]]) -> Any:
-        """Make an Arrow record batch from parsed rows, whose values are texts or typed."""
+    def _read(self, name: str, indices: Sequence[int]) -> list[Any]:
+        """Return the values of a column in the rows with these numbers."""
+        raise NotImplementedError
+
+    def _arrays(self) -> list[Any]:
+        """Make an Arrow array of each column with all rows; dates are texts."""
+        raise NotImplementedError
+
+
+class ParsedBatch(Batch):
+    """Rows from the reference, as dictionaries of typed values."""
+
+    def __init__(self, columns: TableColumns, rows: list[dict[str, Any]]) -> None:
+        super().__init__(columns, len(rows))
+        self._rows = rows
+
+    def _read(self, name: str, indices: Sequence[int]) -> list[Any]:
+        return [self._rows[index].get(name) for index in indices]
+
+    def _arrays(self) -> list[Any]:
         import pyarrow as pa
         from pyarrow import json
 
         # The rows become Arrow through JSON, since `pa.array` would import pandas, if it is
         # installed, for 0.2 s.
-        plain = [
-            field.with_type(pa.int64()) if pa.types.is_timestamp(field.type) else field
-            for field in self.schema
-        ]
-        attributes = self.table.attributes
-        lines = b"\n".join(orjson.dumps(typed_values(row, attributes)) for row in rows)
-        columns = json.read_json(
+        lines = b"\n".join(map(orjson.dumps, self._rows))
+        table = json.read_json(
             pa.BufferReader(lines),
             json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            json.ParseOptions(pa.schema(plain), unexpected_field_behavior="error"),
+            json.ParseOptions(_with_text_dates(self.columns), unexpected_field_behavior="error"),
         )
-        arrays = [
-            column.combine_chunks().view(field.type)
-            if field not in plain
-            else column.combine_chunks()
-            for field, column in zip(self.schema, columns.columns, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return [column.combine_chunks() for column in table.columns]
 
 
-def _array(kind: Any, count: int, filled: tuple[int, bytes, bytes, bytes, bytes]) -> Any:
+class CompiledBatch(Batch):
+    """Rows from the compiled core, as columns in the layout of Arrow."""
+
+    def __init__(self, columns: TableColumns, count: int, buffers: Sequence[Buffers]) -> None:
+        super().__init__(columns, count)
+        self._count, self._buffers = count, buffers
+
+    def _read(self, name: str, indices: Sequence[int]) -> list[Any]:
+        at = self.columns.names.index(name)
+        nulls, valid, *_ = buffers = self._buffers[at]
+        if nulls == self._count:
+            return [None] * len(indices)
+        values = _values(self.columns.types[at], buffers, indices)
+        if nulls:
+            bits = _bits(valid)
+            return [
+                value if bits[index] == "1" else None
+                for index, value in zip(indices, values, strict=True)
+            ]
+        return values
+
+    def _arrays(self) -> list[Any]:
+        types = _with_text_dates(self.columns).types
+        pairs = zip(types, self._buffers, strict=True)
+        return [_array(kind, self._count, buffers) for kind, buffers in pairs]
+
+
+def _values(kind: str, buffers: Buffers, indices: Sequence[int]) -> list[Any]:
+    """Read the values of a column in the rows with these numbers; those of nulls are undefined."""
+    _, _, values, offsets, lists = buffers
+    if kind == INTEGER:
+        numbers = memoryview(values).cast("q").tolist()
+        return numbers if len(numbers) == len(indices) else [numbers[at] for at in indices]
+    if kind == BOOLEAN:
+        bits = _bits(values)
+        return [bits[index] == "1" for index in indices]
+    if kind == TEXTS:
+        starts = memoryview(lists).cast("i").tolist()
+        texts = _texts(values, offsets, range(starts[-1]))
+        return [texts[starts[index] : starts[index + 1]] for index in indices]
+    return _texts(values, offsets, indices)
+
+
+def _texts(data: bytes, offsets: bytes, indices: Sequence[int]) -> list[Any]:
+    """Return the texts with these numbers."""
+    at = memoryview(offsets).cast("i").tolist()
+    text = data.decode()
+    if len(text) == len(data):  # Slicing ASCII is twice as fast as decoding each text.
+        return [text[at[index] : at[index + 1]] for index in indices]
+    return [data[at[index] : at[index + 1]].decode() for index in indices]
+
+
+def _bits(bitmap: bytes) -> str:
+    """Return the bits of a bitmap as digits, the first one first."""
+    return f"{int.from_bytes(bitmap, 'little'):0{8 * len(bitmap)}b}"[::-1]
+
+
+def _array(kind: Any, count: int, filled: Buffers) -> Any:
     """Make an Arrow array of `count` values from buffers that the compiled core has filled."""
     import pyarrow as pa
 
@@ -168,138 +308,16 @@ def _array(kind: Any, count: int, filled: tuple[int, bytes, bytes, bytes, bytes]
     return pa.Array.from_buffers(kind, count, [*parts, pa.py_buffer(values)], nulls)
 
 
-@dataclass(frozen=True, slots=True)
-class RowSelection:
-    """A filter of the rows of a table.
-
-    Attributes:
-        since: Earliest date to keep, as Unix time in milliseconds; None for no limit.
-        until: First date to exclude, as Unix time in milliseconds; None for no limit.
-        kept: Pairs of a column name and the path of an Arrow file with the ids to keep.
-        left_out: Pairs of a column name and the path of an Arrow file with the ids to leave out.
-        cleared: Pairs of a column name and the path of an Arrow file with ids to replace by null.
-        existence: Which rows existed on the date of `as_of`; None for all rows.
-    """
-
-    since: int | None = None
-    until: int | None = None
-    kept: tuple[tuple[str, str], ...] = ()
-    left_out: tuple[tuple[str, str], ...] = ()
-    cleared: tuple[tuple[str, str], ...] = ()
-    existence: Existence | None = None
-
-    @classmethod
-    def of_dates(cls, options: TableOptions) -> RowSelection:
-        """Make the filter that tests only dates."""
-        since, until = map(limit_milliseconds, (options.since, options.until))
-        return cls(since, until, existence=find_existence(options))
-
-    def filter(self, rows: Any, columns: TableColumns) -> Any:
-        """Return the rows of an Arrow table that pass the filter.
-
-        With a date limit, rows without a date are dropped.
-        """
-        if self == _EVERYTHING:  # Return early, since importing `compute` takes 0.2 s.
-            return rows
-        import pyarrow.compute as pc
-
-        from so2docs.extensions.parquet.arrow import make_scalar
-
-        if columns.date is not None:
-            if self.existence is not None:
-                rows = select_existing(rows, columns.date, self.existence)
-            for limit, compare in ((self.since, pc.greater_equal), (self.until, pc.less)):
-                if limit is not None:
-                    dates = rows.column(columns.date)
-                    rows = rows.filter(compare(dates, make_scalar(limit, dates.type)))
-        for column, path in self.kept:
-            rows = rows.filter(pc.is_in(rows.column(column), value_set=read_ids(path)))
-        for column, path in self.left_out:
-            is_left_out = pc.is_in(rows.column(column), value_set=read_ids(path))
-            rows = rows.filter(pc.invert(is_left_out))
-        for column, path in self.cleared:
-            ids = rows.column(column)
-            remaining = pc.if_else(pc.is_in(ids, value_set=read_ids(path)), None, ids)
-            rows = rows.set_column(rows.schema.get_field_index(column), column, remaining)
-        return rows
-
-
-_EVERYTHING = RowSelection()
-
-
-def find_existence(options: TableOptions) -> Existence | None:
-    """Return the rule for the date of `as_of`; None without a date."""
-    return None if options.as_of is None else Existence.at(options.as_of)
-
-
-def read_ids(path: str) -> Any:
-    """Read the only column of an Arrow file, such as the ids of a part."""
+def _with_text_dates(columns: TableColumns) -> Any:
+    """Return the Arrow schema of columns, with texts in place of dates."""
     import pyarrow as pa
 
-    with pa.OSFile(path, "rb") as file:
-        return pa.ipc.open_file(file).read_all().column(0)
+    return pa.schema(
+        field.with_type(pa.string()) if pa.types.is_timestamp(field.type) else field
+        for field in columns.schema
+    )
 
 
-class BatchVisitor(Visitor):
-    """Converts the rows of a chunk to Arrow columns. Rows without a usable `Id` are left out.
-
-    Args:
-        table: Table of the chunk.
-        options: The core, whether malformed rows are left out, and the users and posts to drop.
-    """
-
-    slice_bytes = SLICE_BYTES
-
-    def __init__(self, table: Table, options: TableOptions) -> None:
-        super().__init__()
-        self.table, self.columns = table, TableColumns(table)
-        self._opt_outs = OptOuts(options, table)
-        self._core: Core = "python" if self._opt_outs.needs_rows else options.core
-        self._skip_malformed = options.skip_malformed
-        self._batches: list[Any] = []
-
-    def rows(self) -> Any:
-        """Return the rows read so far, as an Arrow table."""
-        import pyarrow as pa
-
-        return pa.Table.from_batches(self._batches, self.columns.schema)
-
-    def add_batch(self, batch: Any) -> None:
-        """Add the rows of an Arrow record batch, and count them."""
-        self._batches.append(batch)
-        self.tally.count_rows(batch.num_rows)
-
-    def add_compiled(self, data: bytes) -> Added | None:
-        """Add the rows of a canonical slice; return None if the reference must parse it."""
-        compiled = self.columns.parse(data) if self._core == "compiled" else None
-        if compiled is None:
-            return None
-        batch, last_id = compiled
-        self._batches.append(batch)
-        return batch.num_rows, last_id
-
-    def add(self, rows: list[TextRow]) -> None:
-        """Add rows, except for dropped rows and those without a usable `Id`."""
-        usable = []
-        for row in self._opt_outs.filter(rows, self.tally):
-            if BY_OPTED_OUT in row:
-                self.tally.filtered += 1
-            elif reason := why_stray(row, "Id", self.table.row):
-                self.leave_out(reason, stray_line(reason, row))
-            else:
-                usable.append(row)
-        if usable:
-            self._batches.append(self.columns.from_rows(usable))
-
-    def reject(self, offset: int, row: Malformed) -> bool:
-        """Leave out a malformed row if such rows are skipped; return whether it was left out."""
-        if not (self._skip_malformed and row.can_be_skipped):
-            return False
-        if self._opt_outs.drops_malformed(row.raw, self.tally):
-            return True
-        reason = f"malformed_{self.table.row}"
-        self.leave_out(reason, malformed_line(offset, row.raw, reason))
-        return True
-
-    def leave_out(self, reason: str, line: bytes) -> None:
-        """Handle a row that is left out, given its line for the strays file; a hook, empty here."""
+def _with_column(batch: Any, name: str, array: Any) -> Any:
+    """Return an Arrow record batch with another column in place of one."""
+    return batch.set_column(batch.schema.get_field_index(name), name, array)

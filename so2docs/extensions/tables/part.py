@@ -20,14 +20,10 @@ import pyarrow.compute as pc
 from so2docs.dump.source import Source
 from so2docs.errors import without_secrets
 from so2docs.extensions.options import TableOptions
-from so2docs.extensions.tables.columns import (
-    BatchVisitor,
-    RowSelection,
-    TableColumns,
-    find_existence,
-    read_ids,
-)
+from so2docs.extensions.tables.columns import Batch, TableColumns
 from so2docs.extensions.tables.restored import RestoredPosts
+from so2docs.extensions.tables.selection import RowSelection, find_existence, read_ids
+from so2docs.extensions.tables.visitors import BatchVisitor
 from so2docs.options.table import PartFilters
 from so2docs.parse.filters import (
     Condition,
@@ -60,10 +56,16 @@ class _PartVisitor(BatchVisitor):
     def __init__(self, table: Table, options: TableOptions, look: Look) -> None:
         super().__init__(table, options)
         self._look = look
+        self._batches: list[Any] = []
+
+    def add_batch(self, batch: Batch) -> None:
+        """Keep the rows of a slice."""
+        self._batches.append(batch.arrow())
 
     def result(self) -> Arrays:
         """Return the arrays extracted from the chunk, by name."""
-        return {name: _joined([array]) for name, array in self._look(self.rows()).items()}
+        rows = pa.Table.from_batches(self._batches, self.columns.schema)
+        return {name: _joined([array]) for name, array in self._look(rows).items()}
 
 
 @dataclass(frozen=True, slots=True)

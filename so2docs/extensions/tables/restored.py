@@ -1,48 +1,44 @@
 """The posts of a date, for flat tables.
 
-A conversion restores the posts once, into an Arrow file, since filters may read them several times.
-Workers read its batches as they read the chunks of a table.
+A conversion restores the posts once, as lines of JSON, since filters may read them several times.
+Workers read ranges of the file as they read the chunks of a table.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from so2docs.api.documents import documents
+import orjson
+
+from so2docs.api.convert import convert
 from so2docs.counts import ChunkTally
 from so2docs.errors import taking_options
 from so2docs.extensions.options import TableOptions
-from so2docs.extensions.tables.columns import SLICE_BYTES, BatchVisitor, TableColumns
+from so2docs.extensions.tables.columns import SLICE_BYTES
+from so2docs.extensions.tables.visitors import BatchVisitor
 from so2docs.options.table import options_of
-from so2docs.processes.worker import rare_collections
 from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader
-from so2docs.schema import ANSWERS, POSTS
+from so2docs.schema import ANSWERS
 
-_BATCHES = LARGE_CHUNK_BYTES // SLICE_BYTES
-"""Number of batches that a worker reads as a chunk."""
-
-_ROW_BYTES = 500
-"""Approximate size of a row without the body."""
-
-Batches = tuple[OpenVisitor, str, range]
-"""A task: the visitor, the path of an Arrow file, and the numbers of its batches."""
+_Task = tuple[OpenVisitor, str, int]
+"""The visitor, the path of a file of documents, and the offset of a range of `LARGE_CHUNK_BYTES`
+bytes, which has the lines that start in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredPosts:
-    """The questions and answers of a date, in an Arrow file.
+    """The questions and answers of a date, as documents on lines.
 
     Attributes:
         path: Path of the file.
-        batches: Number of record batches in the file.
         left_out: Number of rows of the dump that are not in the file.
     """
 
     path: str
-    batches: int
     left_out: int
 
     def read(
@@ -57,24 +53,37 @@ class RestoredPosts:
         Yields:
             The counts and the result of each chunk.
         """
-        starts = range(0, self.batches, _BATCHES)
-        tasks = (
-            (visit(number), self.path, range(start, min(start + _BATCHES, self.batches)))
-            for number, start in enumerate(starts)
-        )
-        return reader.workers.run(_read_batches, tasks)
+        starts = range(0, os.path.getsize(self.path), LARGE_CHUNK_BYTES)
+        tasks = ((visit(number), self.path, start) for number, start in enumerate(starts))
+        return reader.workers.run(_read_range, tasks)
 
 
-def _read_batches(task: Batches) -> tuple[ChunkTally, Any]:
-    import pyarrow as pa
-
-    open_visitor, path, numbers = task
-    with open_visitor() as visitor, pa.OSFile(path, "rb") as file:
+def _read_range(task: _Task) -> tuple[ChunkTally, Any]:
+    open_visitor, path, start = task
+    with open_visitor() as visitor:
         assert isinstance(visitor, BatchVisitor)
-        batches = pa.ipc.open_file(file)
-        for number in numbers:
-            visitor.add_batch(batches.get_batch(number))
+        for lines in _read_lines(path, start, start + LARGE_CHUNK_BYTES):
+            posts = [post for line in lines for post in _list_posts(orjson.loads(line))]
+            visitor.tally.count_rows(len(posts))
+            visitor.add_batch(visitor.columns.from_rows(posts))
     return visitor.tally, visitor.result()
+
+
+def _read_lines(path: str, start: int, end: int) -> Iterator[list[bytes]]:
+    """Yield lists of the lines that start in a range, each of about `SLICE_BYTES` bytes."""
+    with open(path, "rb") as file:
+        if start:
+            file.seek(start - 1)
+            file.readline()
+        while (at := file.tell()) < end:
+            if not (lines := file.readlines(min(SLICE_BYTES, end - at))):
+                return
+            yield lines
+
+
+def _list_posts(question: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    answers = question.pop(ANSWERS)
+    return chain((question,), answers)
 
 
 def restore_posts(source: str, options: TableOptions, folder: str) -> RestoredPosts:
@@ -85,38 +94,12 @@ def restore_posts(source: str, options: TableOptions, folder: str) -> RestoredPo
         options: The options, with a date.
         folder: Folder for the file.
     """
-    import pyarrow as pa
-
-    path, columns = os.path.join(folder, f"restored-{options.body}"), TableColumns(POSTS)
-    batches = count = 0
+    path = os.path.join(folder, f"restored-{options.body}.jsonl")
     names = ("as_of", "body", "errors", "core", "jobs")
     kwargs: dict[str, Any] = {name: getattr(options, name) for name in names}
     for name in ("drop_users", "drop_posts"):
         listed = getattr(options, name)
         kwargs[name] = None if listed is None else sorted(listed.ids)
     with taking_options(options_of(TableOptions)):
-        restored = documents(source, work_dir=folder, **kwargs)
-    with (
-        rare_collections(),
-        restored as questions,
-        pa.OSFile(path, "wb") as file,
-        pa.ipc.new_file(file, columns.schema) as stream,
-    ):
-        for rows in _split(map(dict[str, Any], questions)):
-            stream.write_batch(columns.from_rows(rows))
-            batches, count = batches + 1, count + len(rows)
-    return RestoredPosts(path, batches, questions.report.rows - count)
-
-
-def _split(questions: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Split the posts into lists of about `SLICE_BYTES` bytes."""
-    posts, size = list[dict[str, Any]](), 0
-    for question in questions:
-        for post in (question, *question.pop(ANSWERS)):
-            posts.append(post)
-            size += len(post.get("Body", "")) + _ROW_BYTES
-            if size >= SLICE_BYTES:
-                yield posts
-                posts, size = [], 0
-    if posts:
-        yield posts
+        report = convert(source, path, work_dir=folder, progress=False, **kwargs)
+    return RestoredPosts(path, report.rows - report.questions - report.answers)

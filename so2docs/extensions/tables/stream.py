@@ -1,11 +1,12 @@
-"""Read one table of a dump as a stream of Arrow record batches, or write it to a pipe."""
+"""Read one table of a dump as a stream of rows, or write it to a pipe."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, Unpack
 
 from so2docs.counts import plural
 from so2docs.dump.source import Source
@@ -13,8 +14,15 @@ from so2docs.errors import OptionError, flag, require_packages
 from so2docs.extensions.options import RowOptions, TableOptions
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.report import FlatTable
-from so2docs.extensions.tables.tables import find_files, for_workers, open_run
-from so2docs.extensions.tables.writing import ENCODERS, LinesEncoder, read
+from so2docs.extensions.tables.tables import check_filters, find_files, for_workers, open_run
+from so2docs.extensions.tables.visitors import OpenEncoder
+from so2docs.extensions.tables.writing import (
+    ENCODERS,
+    ArrowEncoder,
+    CallEncoder,
+    LinesEncoder,
+    read,
+)
 from so2docs.options.request import read_options
 from so2docs.options.signatures import spell_out
 from so2docs.options.table import options_of
@@ -23,62 +31,115 @@ from so2docs.schema import DUMP
 from so2docs.store.disk import disk_errors, write_all
 
 if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
     from so2docs.options.keywords import RowKeywords, TableKeywords
 
+Result = TypeVar("Result")
 
-class TableStream:
-    """A table of a dump as Arrow record batches, for all programs that take Arrow streams.
 
-    The dump is read anew by each iteration and each program that opens the stream (Arrow PyCapsule
-    interface). Workers end with the last batch, or when the program closes the stream.
+class Rows:
+    """The rows of a table of a dump, which is read anew by each iteration.
+
+    Iteration yields lists of tuples with a value for each column: integers, texts, booleans, lists
+    of texts (tags), or None. Dates are texts, such as `2012-05-01T12:00:00.000`. Where pyarrow is
+    installed, all programs that take Arrow streams (Arrow PyCapsule interface) can read the table,
+    with dates as timestamps. Workers end with the last batch, or when the reader closes the stream.
 
     Attributes:
-        schema: The Arrow schema of the columns.
+        columns: Names of the columns; the last one, `Other`, has a JSON object of the attributes
+            that have no column or do not fit the type of their column.
     """
 
     def __init__(self, source: str, options: TableOptions) -> None:
-        require_packages("a stream of Arrow batches", "pyarrow", extra="parquet")
         Source(source).check_named("tables are read")
         Source(source).check_exists()
         if len(options.only) != 1:
             raise OptionError(f"a stream has one table; name it with {flag('only', 'posts')}")
+        check_filters(options)
         self._source, self._options = source, options
-        self.schema = TableColumns(DUMP[options.only[0]]).schema
+        self._table = TableColumns(DUMP[options.only[0]])
+        self.columns = self._table.names
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[list[tuple[Any, ...]]]:
+        return self.call(list)
+
+    def call(self, function: Callable[[list[tuple[Any, ...]]], Result]) -> Iterator[Result]:
+        """Call a function in worker processes for each batch of rows.
+
+        Args:
+            function: A function of a list of rows, such as `len`. It must be importable: a
+                module-level function, or a `partial` of one.
+
+        Yields:
+            The result for each batch, in the order of the dump.
+        """
+        import pickle
+
+        for data in self._read(partial(CallEncoder, function=function)):
+            yield pickle.loads(data)
+
+    @property
+    def schema(self) -> pyarrow.Schema:
+        """The Arrow schema of the columns."""
+        _require_pyarrow()
+        return self._table.schema
+
+    def to_batches(self) -> Iterator[pyarrow.RecordBatch]:
+        """Iterate over the rows as Arrow record batches."""
+        _require_pyarrow()
         import pyarrow as pa
 
+        for data in self._read(ArrowEncoder):
+            yield from pa.ipc.open_stream(data)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Read all rows as a pandas data frame."""
+        _require_pyarrow()
+        require_packages("a data frame", "pandas")
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self.to_batches(), self.schema).to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        _require_pyarrow()
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _read(self, open_encoder: OpenEncoder) -> Iterator[bytes]:
+        """Yield the segments that an encoder makes of the rows."""
         options, progress = for_workers(self._options)
         with disk_errors(), Source(self._source) as source:
             files, read_first = find_files(source, options)
             opened = open_run(source, options, files, read_first, folder=None, progress=progress)
             with opened as run:
                 table = FlatTable(options.only[0], self._source)
-                for segments, _ in run.read(files[0], table):
-                    for segment in segments:
-                        yield from pa.ipc.open_stream(read(segment))
+                for segments, _ in run.read(files[0], table, open_encoder):
+                    yield from map(read, segments)
         for reason, count in table.strays.items():
             log.warning("%s: %s left out: %s", files[0].name, plural(count, "row"), reason)
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        import pyarrow as pa
 
-        reader = pa.RecordBatchReader.from_batches(self.schema, iter(self))
-        return reader.__arrow_c_stream__(requested_schema)
+def _require_pyarrow() -> None:
+    require_packages("a stream of Arrow batches", "pyarrow", extra="parquet")
 
 
 @spell_out(options_of(RowOptions))
-def stream_table(
-    dump: str | os.PathLike[str], table: str, **keywords: Unpack[RowKeywords]
-) -> TableStream:
-    """Read a table of a dump as Arrow record batches, without writing files.
+def rows(dump: str | os.PathLike[str], table: str, **keywords: Unpack[RowKeywords]) -> Rows:
+    """Read the rows of a table of a dump, without writing files.
 
-    DuckDB, polars, pandas, pyarrow and other programs take the stream. Columns and rows are those
-    of `tables`. A warning gives the number of rows that are left out because of their form.
+    Iteration gives lists of tuples. DuckDB, polars, pandas, pyarrow and other programs take the
+    rows as an Arrow stream. Columns and rows are those of `tables`. A warning gives the number of
+    rows that are left out because of their form.
 
     Examples:
-        >>> votes = so2docs.stream_table("sample.stackexchange.com.7z", "votes")
+        >>> votes = so2docs.rows("sample.stackexchange.com.7z", "votes")
+        >>> for batch in votes: ...
         >>> duckdb.sql("SELECT VoteTypeId, count(*) FROM votes GROUP BY ALL")
+        >>> votes.to_pandas()
 
     Args:
         dump: An archive or a folder with the tables, or the file of one table with the others next
@@ -87,7 +148,7 @@ def stream_table(
         keywords: Options: `so2docs.options.keywords.RowKeywords`.
 
     Returns:
-        The stream; iterating over it gives record batches.
+        The rows; see `Rows`.
 
     Raises:
         OptionError: An option has a value that is not allowed, or a package is missing.
@@ -96,7 +157,7 @@ def stream_table(
     options = read_options(RowOptions, keywords)
     only = options_of(TableOptions)["only"].read(table)
     values = {entry.name: getattr(options, entry.name) for entry in fields(options)}
-    return TableStream(os.fspath(dump), TableOptions(**values, only=only, format="arrow"))
+    return Rows(os.fspath(dump), TableOptions(**values, only=only))
 
 
 def write_stream(dump: str, file: BinaryIO, **keywords: Unpack[TableKeywords]) -> None:
@@ -116,15 +177,16 @@ def write_stream(dump: str, file: BinaryIO, **keywords: Unpack[TableKeywords]) -
     if options.load is not None or options.types:
         name = flag("types") if options.types else flag("load")
         raise OptionError(f"{name} writes files; give a folder in place of -")
-    stream = TableStream(dump, replace(options, format="arrow"))
-    import pyarrow as pa  # The stream has checked that it is installed.
-
+    if encoder_class.needs is not None:
+        _require_pyarrow()
+    rows = Rows(dump, options)
     if issubclass(encoder_class, LinesEncoder):
-        encoder = encoder_class(stream.schema)
-        write_all(file, encoder.header)
-        for batch in stream:
-            write_all(file, encoder.lines(pa.Table.from_batches([batch])))
+        write_all(file, encoder_class(rows._table).header)
+        for lines in rows._read(partial(encoder_class, compression="none")):
+            write_all(file, lines)
         return
-    with pa.ipc.new_stream(file, stream.schema) as writer:
-        for batch in stream:
+    import pyarrow as pa
+
+    with pa.ipc.new_stream(file, rows.schema) as writer:
+        for batch in rows.to_batches():
             writer.write_batch(batch)

@@ -8,25 +8,34 @@ writes only the missing tables.
 from __future__ import annotations
 
 import os
+import pickle
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source
 from so2docs.errors import OptionError, flag, require_packages, resumable
 from so2docs.extensions.options import DATABASE_FILES, TableOptions
-from so2docs.extensions.tables.columns import RowSelection, TableColumns
+from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.script import write_script
+from so2docs.extensions.tables.selection import RowSelection
 from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, definitions
 from so2docs.extensions.tables.types import TYPES, write_types
-from so2docs.extensions.tables.visitors import open_columns
-from so2docs.extensions.tables.writing import EXTENSIONS, TableWriter, writer_for
+from so2docs.extensions.tables.visitors import ChunkTarget, OpenEncoder, open_columns
+from so2docs.extensions.tables.writing import (
+    ENCODERS,
+    EXTENSIONS,
+    CallEncoder,
+    TableWriter,
+    read,
+    writer_for,
+)
 from so2docs.options.choices import (
     DATABASE_ENDINGS,
     UNCOMPRESSED,
@@ -54,6 +63,8 @@ from so2docs.store.disk import disk_errors
 if TYPE_CHECKING:
     from so2docs.extensions.tables.restored import RestoredPosts
     from so2docs.options.keywords import TableKeywords
+
+Result = TypeVar("Result")
 
 _TABLES_VERSION = 1
 """Version of the columns. Increase it when the same dump would give other files."""
@@ -140,12 +151,10 @@ def tables(
     if options.format == "arrow":
         raise OptionError(
             f"{flag('format', 'arrow')} is for one table on standard output; give - in place of "
-            "the folder, or in Python, call so2docs.stream_table"
+            "the folder, or in Python, call so2docs.rows"
         )
     options, progress = for_workers(options)
-    require_packages(flag("format", options.format), "pyarrow", extra="parquet")
-    if options.format == "duckdb":
-        require_packages(flag("format", options.format), "duckdb")
+    _check_packages(options)
     dialect = None if options.load is None else _find_dialect(options.load)
     script = os.path.join(where, LOAD_SQL)
     if dialect is not None and os.path.exists(script) and not options.force:
@@ -184,6 +193,21 @@ def tables(
             report.peak_memory_bytes = peak_memory() + sum(run.reader.workers.peaks.values())
     report.seconds = time.perf_counter() - begun
     return report
+
+
+def _check_packages(options: TableOptions) -> None:
+    """Raise `OptionError` if a package that the options need is not installed."""
+    if (package := ENCODERS[options.format].needs) is not None:
+        require_packages(flag("format", options.format), package, extra="parquet")
+    if options.format == "duckdb":
+        require_packages(flag("format", options.format), "duckdb")
+    check_filters(options)
+
+
+def check_filters(options: TableOptions) -> None:
+    """Raise `OptionError` if a package that the filters need is not installed."""
+    if options.has_part or options.has_drops:
+        require_packages("a part of the tables", "pyarrow", extra="parquet")
 
 
 def for_workers(options: TableOptions) -> tuple[TableOptions, Shown]:
@@ -347,15 +371,33 @@ class TableRun:
         """Read a whole table, pass its segments to the writer, and return the counts."""
         table = FlatTable(file.table.name, path)
         writer.begin(TableColumns(file.table))
-        for segments, stray_segments in self.read(file, table):
+        for segments, stray_segments in self.read(file, table, writer.open_encoder):
             for segment in segments:
                 writer.append(segment)
             for segment in stray_segments:
                 strays.append(segment)
         return table
 
+    def call(
+        self, file: TableFile, table: FlatTable, function: Callable[[list[tuple[Any, ...]]], Result]
+    ) -> Iterator[Result]:
+        """Call a function in workers for each batch of rows of a table, and yield the results.
+
+        Args:
+            file: The table.
+            table: Counts of the table, which are added to.
+            function: A function of a list of rows, which are tuples of the values of all columns.
+                It must be a module-level function, or a `partial` of one; its results are pickled.
+
+        Raises:
+            InternalError: Rows were lost.
+        """
+        for segments, _ in self.read(file, table, partial(CallEncoder, function=function)):
+            for segment in segments:
+                yield pickle.loads(read(segment))
+
     def read(
-        self, file: TableFile, table: FlatTable
+        self, file: TableFile, table: FlatTable, open_encoder: OpenEncoder
     ) -> Iterator[tuple[list[Segment], list[Segment]]]:
         """Yield the segments of a table and those of its strays, chunk by chunk, and count rows.
 
@@ -364,18 +406,19 @@ class TableRun:
         Raises:
             InternalError: Rows were lost.
         """
-        selection = self.selections[table.name]
 
         def visit(number: int) -> OpenVisitor:
-            stored = os.path.join(self.work, f"{file.table.name}-{number}")
-            return partial(open_columns, file.table, self.options, selection, stored, self.host)
+            path = os.path.join(self.work, f"{file.table.name}-{number}")
+            selection = self.selections[table.name]
+            target = ChunkTarget(self.options, selection, path, self.host, open_encoder)
+            return partial(open_columns, file.table, target)
 
-        for tally, (segments, strays, misfits) in self._results(file, table, visit):
+        for tally, (segments, strays, written, misfits) in self._results(file, table, visit):
             yield segments, strays
             remove_stored(segments, strays)
             table += tally
             table.misfits += misfits
-            table.written += sum(segment.documents for segment in segments)
+            table.written += written
         check_placed(file.name, table.rows, table.rows - table.unaccounted)
 
     def _results(

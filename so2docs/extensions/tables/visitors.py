@@ -1,19 +1,32 @@
-"""Convert a chunk of a table to segments of its file, in a worker."""
+"""Read a chunk of a table in a worker: choose its rows, and pass them to an encoder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
 
 from so2docs.extensions.options import TableOptions
-from so2docs.extensions.tables.columns import BatchVisitor, RowSelection
-from so2docs.extensions.tables.sql import DIALECTS
-from so2docs.extensions.tables.writing import ENCODERS, LEVEL
+from so2docs.extensions.tables.columns import (
+    SLICE_BYTES,
+    Batch,
+    TableColumns,
+    TextRow,
+    why_stray,
+)
+from so2docs.extensions.tables.selection import RowSelection
+from so2docs.extensions.tables.writing import LEVEL, Encoder
+from so2docs.options.choices import Core
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.segments import Segment, store
 from so2docs.parse import bodies
-from so2docs.schema import POSTS, Table
+from so2docs.parse.core import Added
+from so2docs.parse.keys import BY_OPTED_OUT
+from so2docs.parse.opt_outs import OptOuts
+from so2docs.parse.posts import malformed_line, stray_line
+from so2docs.parse.rows import Malformed
+from so2docs.scan.chunk import Visitor
+from so2docs.schema import OTHER, POSTS, Table
 
 _UNKNOWN_BEFORE = {
     "comments": ("Score",),
@@ -22,33 +35,116 @@ _UNKNOWN_BEFORE = {
 }
 """Columns that change without a record of their former values, by table."""
 
+OpenEncoder = Callable[[TableColumns], Encoder]
 
-class ColumnsVisitor(BatchVisitor):
-    """Converts the rows of a chunk to segments of a file.
+
+class BatchVisitor(Visitor):
+    """Reads the rows of a chunk in batches. Rows without a usable `Id` are left out.
 
     Args:
         table: Table of the chunk.
+        options: The core, whether malformed rows are left out, and the users and posts to drop.
+    """
+
+    slice_bytes = SLICE_BYTES
+
+    def __init__(self, table: Table, options: TableOptions) -> None:
+        super().__init__()
+        self.table, self.columns = table, TableColumns(table)
+        self._opt_outs = OptOuts(options, table)
+        self._core: Core = "python" if self._opt_outs.needs_rows else options.core
+        self._skip_malformed = options.skip_malformed
+
+    def add_batch(self, batch: Batch) -> None:
+        """Process the rows of a slice."""
+        raise NotImplementedError
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        """Add the rows of a canonical slice; return None if the reference must parse it."""
+        compiled = self.columns.parse(data) if self._core == "compiled" else None
+        if compiled is None:
+            return None
+        batch, last_id = compiled
+        count = len(batch)
+        self.add_batch(batch)
+        return count, last_id
+
+    def add(self, rows: list[TextRow]) -> None:
+        """Add rows, except for dropped rows and those without a usable `Id`."""
+        usable = []
+        for row in self._opt_outs.filter(rows, self.tally):
+            if BY_OPTED_OUT in row:
+                self.tally.filtered += 1
+            elif reason := why_stray(row, "Id", self.table.row):
+                self.leave_out(reason, stray_line(reason, row))
+            else:
+                usable.append(row)
+        if usable:
+            self.add_batch(self.columns.from_rows(usable))
+
+    def reject(self, offset: int, row: Malformed) -> bool:
+        """Leave out a malformed row if such rows are skipped; return whether it was left out."""
+        if not (self._skip_malformed and row.can_be_skipped):
+            return False
+        if self._opt_outs.drops_malformed(row.raw, self.tally):
+            return True
+        reason = f"malformed_{self.table.row}"
+        self.leave_out(reason, malformed_line(offset, row.raw, reason))
+        return True
+
+    def leave_out(self, reason: str, line: bytes) -> None:
+        """Handle a row that is left out, given its line for the strays file; a hook, empty here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTarget:
+    """The use of the rows of a chunk.
+
+    Attributes:
         options: The options.
         selection: Filter of the rows.
         path: File for the segments.
         host: Host of the site, which determines the delimiter of formulas in Markdown.
+        open_encoder: Opens the encoder of the rows. Tasks are pickled, so this must be a
+            module-level class or function, or a `partial` of one.
     """
 
-    def __init__(
-        self,
-        table: Table,
-        options: TableOptions,
-        selection: RowSelection,
-        path: str,
-        host: str | None,
-    ) -> None:
-        super().__init__(table, options)
-        self._options, self._selection, self._path = options, selection, path
-        self._host = host
-        self._misfits = 0
+    options: TableOptions
+    selection: RowSelection
+    path: str
+    host: str | None
+    open_encoder: OpenEncoder
+
+
+class ColumnsVisitor(BatchVisitor):
+    """Converts the rows of a chunk to segments of a file."""
+
+    def __init__(self, table: Table, target: ChunkTarget) -> None:
+        super().__init__(table, target.options)
+        self._target = target
+        self._encoder = target.open_encoder(self.columns)
+        self._written = self._misfits = 0
         self._stray_lines = bytearray()
         self._segments: list[Segment] = []
         self._strays: list[Segment] = []
+
+    def add_batch(self, batch: Batch) -> None:
+        """Filter and encode the rows of a slice."""
+        options, count = self._target.options, len(batch)
+        self._target.selection.apply(batch)
+        self.tally.filtered += count - len(batch)
+        self._written += len(batch)
+        self._misfits += sum(other is not None for other in batch.column(OTHER))
+        if options.as_of is not None:
+            for name in _UNKNOWN_BEFORE.get(self.table.name, ()):
+                batch.replace(name, [None] * len(batch))
+        elif self.table == POSTS:  # Restored bodies already have their form.
+            convert = bodies.converter(options.body, options.core, self._target.host)
+            if convert is not None:
+                texts = batch.column("Body")
+                batch.replace("Body", [text and convert(text) for text in texts])
+        if len(batch):
+            self._encoder.add(batch)
 
     def leave_out(self, reason: str, line: bytes) -> None:
         """Count a stray, and add its line to the strays file."""
@@ -63,65 +159,26 @@ class ColumnsVisitor(BatchVisitor):
             self._stray_lines.clear()
 
     def finish(self) -> None:
-        """Filter and encode the rows of the chunk, and write the segments to the file."""
+        """Write the segments of the chunk to the file."""
         self._compress_strays()
-        segments: list[Segment] = []
-        rows, options = self.rows(), self._options
-        kept = self._selection.filter(rows, self.columns)
-        self.tally.filtered += rows.num_rows - kept.num_rows
-        self._misfits += kept.num_rows - kept.column(kept.num_columns - 1).null_count
-        if options.as_of is not None:
-            for name in _UNKNOWN_BEFORE.get(self.table.name, ()):
-                kept = _without_values(kept, name)
-        elif self.table == POSTS:  # Restored bodies already have their form.
-            kept = self._convert_bodies(kept)
-        if kept.num_rows:
-            dialect = None if options.load is None else DIALECTS[options.load]
-            encoder = ENCODERS[options.format](self.columns.schema, dialect)
-            segments = [encoder.encode(kept)]
+        segments = self._encoder.segments()
         if segments or self._strays:
-            self._segments, self._strays = store(self._path, segments, self._strays)
+            self._segments, self._strays = store(self._target.path, segments, self._strays)
 
-    def _convert_bodies(self, rows: Any) -> Any:
-        """Convert the HTML of posts, an Arrow table, to the requested form."""
-        convert = bodies.converter(self._options.body, self._options.core, self._host)
-        if convert is None:
-            return rows
-        import pyarrow as pa
+    def result(self) -> tuple[list[Segment], list[Segment], int, int]:
+        """Return the segments of the table, those of the strays file, and counts.
 
-        column = rows.column("Body")
-        texts = [
-            pa.array((text and convert(text) for text in part.to_pylist()), pa.string())
-            for part in column.chunks  # One at a time, because Python strings take more memory.
-        ]
-        index = rows.schema.get_field_index("Body")
-        return rows.set_column(index, "Body", pa.chunked_array(texts, pa.string()))
-
-    def result(self) -> tuple[list[Segment], list[Segment], int]:
-        """Return the segments of the table, those of the strays file, and the number of misfits."""
-        return self._segments, self._strays, self._misfits
-
-
-def _without_values(rows: Any, name: str) -> Any:
-    """Replace the values in a column of an Arrow table by null."""
-    import pyarrow as pa
-
-    index = rows.schema.get_field_index(name)
-    field = rows.schema.field(index)
-    return rows.set_column(index, field, pa.nulls(rows.num_rows, field.type))
+        The counts are the numbers of rows written, and of those with a value in `Other`.
+        """
+        return self._segments, self._strays, self._written, self._misfits
 
 
 @contextmanager
-def open_columns(
-    table: Table, options: TableOptions, selection: RowSelection, path: str, host: str | None
-) -> Iterator[ColumnsVisitor]:
+def open_columns(table: Table, target: ChunkTarget) -> Iterator[ColumnsVisitor]:
     """Open the visitor of a chunk; leaving the context writes the segments.
 
     Raises:
         OutputError: The file cannot be written.
     """
-    from so2docs.extensions.parquet.arrow import system_memory
-
-    with system_memory():
-        yield (visitor := ColumnsVisitor(table, options, selection, path, host))
-        visitor.finish()
+    yield (visitor := ColumnsVisitor(table, target))
+    visitor.finish()

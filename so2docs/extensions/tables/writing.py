@@ -8,9 +8,10 @@ from __future__ import annotations
 import io
 import os
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import orjson
 
@@ -19,7 +20,7 @@ from so2docs.errors import OutputError, full_disk_error
 from so2docs.escape import printable
 from so2docs.extensions import sqlite_file
 from so2docs.extensions.parquet import footer
-from so2docs.extensions.tables.columns import TableColumns
+from so2docs.extensions.tables.columns import Batch, TableColumns
 from so2docs.extensions.tables.sql import Dialect, column_types
 from so2docs.options.choices import Compression, TableFormat
 from so2docs.output.file import Output
@@ -38,26 +39,73 @@ LEVEL = 2
 
 
 class Encoder(FileFormat):
-    """Base class of encoders, each for one format of tables.
+    """Base class of encoders, each for one use of the rows of a table.
+
+    An encoder takes the batches of a chunk, and makes segments of them.
 
     Args:
-        schema: Schema of the Arrow tables.
+        columns: Columns of the rows.
         dialect: The database system that loads the file; None if unknown.
+        compression: Compression of the file; None for that of the format.
     """
 
     compression: Compression = "none"
+    needs: ClassVar[str | None] = "pyarrow"
 
-    def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
-        super().__init__(self.compression, LEVEL)
-        self.schema = schema
-        self.dialect = dialect
+    def __init__(
+        self,
+        columns: TableColumns,
+        dialect: Dialect | None = None,
+        compression: Compression | None = None,
+    ) -> None:
+        super().__init__(compression or self.compression, LEVEL)
+        self.columns, self.dialect = columns, dialect
 
-    def encode(self, table: Any) -> Segment:
-        """Encode the rows of an Arrow table (at least one) as a segment."""
+    def add(self, batch: Batch) -> None:
+        """Add the rows of a batch (at least one), which may change it."""
+        raise NotImplementedError
+
+    def segments(self) -> list[Segment]:
+        """Return the segments of the rows added."""
         raise NotImplementedError
 
 
-class ParquetEncoder(Encoder):
+class ArrowEncoder(Encoder):
+    """Encodes rows as an Arrow stream, which the main process reads."""
+
+    def __init__(self, columns: TableColumns, **settings: Any) -> None:
+        super().__init__(columns, **settings)
+        self._batches: list[Any] = []
+
+    def add(self, batch: Batch) -> None:
+        """Keep the rows as an Arrow record batch."""
+        from so2docs.extensions.parquet.arrow import system_memory
+
+        with system_memory():
+            self._batches.append(batch.arrow())
+
+    def segments(self) -> list[Segment]:
+        """Return one segment of all rows."""
+        import pyarrow as pa
+
+        from so2docs.extensions.parquet.arrow import system_memory
+
+        if not self._batches:
+            return []
+        with system_memory():
+            return [self.encode(pa.Table.from_batches(self._batches))]
+
+    def encode(self, table: Any) -> Segment:
+        """Encode an Arrow table as a segment."""
+        import pyarrow as pa
+
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+        return self.segment(sink.getvalue(), documents=table.num_rows)
+
+
+class ParquetEncoder(ArrowEncoder):
     """Parquet with a row group for each segment."""
 
     header = PARQUET
@@ -73,7 +121,7 @@ class ParquetEncoder(Encoder):
         """Return the footer with the positions of all row groups; `record` is not stored in it."""
         from so2docs.extensions.parquet.arrow import encode_parquet, no_rows
 
-        metadata, _ = footer.read_metadata(encode_parquet(no_rows(self.schema), LEVEL))
+        metadata, _ = footer.read_metadata(encode_parquet(no_rows(self.columns.schema), LEVEL))
         return footer.join_footers(metadata, journal)
 
 
@@ -82,78 +130,100 @@ class LinesEncoder(Encoder):
 
     compression = "gzip"
 
-    def lines(self, table: Any) -> bytes:
+    def __init__(self, columns: TableColumns, **settings: Any) -> None:
+        super().__init__(columns, **settings)
+        self._lines, self._count = bytearray(), 0
+
+    def lines(self, batch: Batch) -> bytes:
         """Encode each row as a line."""
         raise NotImplementedError
 
-    def encode(self, table: Any) -> Segment:
-        """Encode the rows as compressed lines."""
-        import pyarrow as pa
+    def add(self, batch: Batch) -> None:
+        """Encode each row as a line."""
+        self._count += len(batch)
+        self._lines += self.lines(batch)
 
-        # Convert in batches, because Python values take several times as much memory as columns.
-        batches = table.to_batches()
-        lines = b"".join(self.lines(pa.Table.from_batches([batch])) for batch in batches)
-        return self.segment(lines, documents=table.num_rows)
+    def segments(self) -> list[Segment]:
+        """Return one segment of compressed lines."""
+        return [self.segment(bytes(self._lines), documents=self._count)] if self._count else []
 
 
 class CsvEncoder(LinesEncoder):
     """CSV (RFC 4180) with a header; a missing value is empty, and an empty string is `""`."""
 
-    def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
-        super().__init__(schema, dialect)
-        self.header = ",".join(f'"{name}"' for name in schema.names).encode() + b"\n"
+    def __init__(self, columns: TableColumns, **settings: Any) -> None:
+        super().__init__(columns, **settings)
+        self.header = ",".join(f'"{name}"' for name in columns.names).encode() + b"\n"
 
-    def lines(self, table: Any) -> bytes:
+    def lines(self, batch: Batch) -> bytes:
         """Encode each row as a line of CSV."""
         import pyarrow as pa
         import pyarrow.csv
 
         sink = io.BytesIO()
         options: dict[str, Any] = {"include_header": False, "quoting_style": "needed"}
-        table = as_texts(table)
+        batch.write_lists_as_json()
+        rows = batch.arrow(text_dates=True)
         if self.dialect is not None and self.dialect.null:
             options["null_string"] = self.dialect.null
         if self.dialect is not None and not self.dialect.has_booleans:
-            types = {f.name: pa.int8() if f.type == pa.bool_() else f.type for f in table.schema}
-            table = table.cast(pa.schema(types))
-        pyarrow.csv.write_csv(table, sink, pyarrow.csv.WriteOptions(**options))
+            types = {f.name: pa.int8() if f.type == pa.bool_() else f.type for f in rows.schema}
+            rows = rows.cast(pa.schema(types))
+        pyarrow.csv.write_csv(rows, sink, pyarrow.csv.WriteOptions(**options))
         return sink.getvalue()
 
 
 class JsonLinesEncoder(LinesEncoder):
     """JSON lines: each row is an object of all columns, with dates in the format of the dump."""
 
-    def lines(self, table: Any) -> bytes:
+    needs: ClassVar[str | None] = None
+
+    def lines(self, batch: Batch) -> bytes:
         """Encode each row as a JSON object."""
-        columns = as_texts(table, lists=False).to_pydict()
-        names = tuple(columns)
+        names = self.columns.names
         return b"".join(
             orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
-            for row in zip(*columns.values(), strict=True)
+            for row in batch.rows()
         )
 
 
-class SqliteEncoder(Encoder):
+class CallEncoder(Encoder):
+    """Calls a function for the rows of each batch, whose results the main process takes.
+
+    Args:
+        columns: Columns of the rows.
+        function: The function; it takes tuples of values, and its result must be picklable.
+    """
+
+    needs: ClassVar[str | None] = None
+
+    def __init__(
+        self, columns: TableColumns, function: Callable[[list[tuple[Any, ...]]], Any]
+    ) -> None:
+        super().__init__(columns)
+        self._function = function
+        self._segments: list[Segment] = []
+
+    def add(self, batch: Batch) -> None:
+        """Call the function, and pickle its result."""
+        data = pickle.dumps(self._function(batch.rows()), pickle.HIGHEST_PROTOCOL)
+        self._segments.append(self.segment(data, documents=len(batch)))
+
+    def segments(self) -> list[Segment]:
+        """Return a segment for each batch."""
+        return self._segments
+
+
+class SqliteEncoder(CallEncoder):
     """Encodes rows as tuples of values, which the main process inserts into SQLite."""
 
-    def encode(self, table: Any) -> Segment:
-        """Encode the rows as a pickled list of tuples."""
-        columns = as_texts(table).to_pydict().values()
-        data = pickle.dumps(list(zip(*columns, strict=True)), pickle.HIGHEST_PROTOCOL)
-        return self.segment(data, documents=table.num_rows)
+    def __init__(self, columns: TableColumns, **_: Any) -> None:
+        super().__init__(columns, list)
 
-
-class ArrowEncoder(Encoder):
-    """Encodes rows as an Arrow stream, which the main process reads."""
-
-    def encode(self, table: Any) -> Segment:
-        """Encode the rows as an Arrow stream."""
-        import pyarrow as pa
-
-        sink = io.BytesIO()
-        with pa.ipc.new_stream(sink, self.schema) as stream:
-            stream.write_table(table)
-        return self.segment(sink.getvalue(), documents=table.num_rows)
+    def add(self, batch: Batch) -> None:
+        """Encode the rows, with lists as JSON."""
+        batch.write_lists_as_json()
+        super().add(batch)
 
 
 ENCODERS: dict[TableFormat, type[Encoder]] = {
@@ -164,29 +234,6 @@ ENCODERS: dict[TableFormat, type[Encoder]] = {
     "duckdb": ArrowEncoder,
     "arrow": ArrowEncoder,
 }
-
-
-def as_texts(table: Any, *, lists: bool = True) -> Any:
-    """Convert the dates of an Arrow table to texts as in the dump, and the lists to JSON.
-
-    Args:
-        table: An Arrow table.
-        lists: Whether to convert lists.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for index, column_type in enumerate(table.schema):
-        column = table.column(index)
-        if pa.types.is_timestamp(column_type.type):
-            column = pc.strftime(column.cast(pa.timestamp("ms")), "%Y-%m-%dT%H:%M:%S")
-        elif pa.types.is_list(column_type.type) and lists:
-            texts = [None if row is None else orjson.dumps(row) for row in column.to_pylist()]
-            column = pa.array(texts, pa.binary()).cast(pa.string())
-        else:
-            continue
-        table = table.set_column(index, column_type.name, column)
-    return table
 
 
 _LINKS = ("Id", "PostId", "ParentId", "UserId")
@@ -214,9 +261,14 @@ class FileWriter:
         self._dialect = dialect
         self._file: Output | None = None
 
+    @property
+    def open_encoder(self) -> Callable[[TableColumns], Encoder]:
+        """Opens the encoder of a chunk."""
+        return partial(ENCODERS[self._form], dialect=self._dialect)
+
     def begin(self, columns: TableColumns) -> None:
         """Start the only table."""
-        encoder = ENCODERS[self._form](columns.schema, self._dialect)
+        encoder = self.open_encoder(columns)
         self._file = file = Output(self._path, encoder.compression)
         self._files = OpenFiles(encoder, lambda label: file)
 
@@ -238,6 +290,8 @@ class FileWriter:
 class SqliteWriter:
     """Writer of an SQLite database: dates as in the dump, tags as JSON, no primary keys."""
 
+    open_encoder = SqliteEncoder
+
     def __init__(self, path: str) -> None:
         self._path = path
         self._tables: list[Table] = []
@@ -249,7 +303,7 @@ class SqliteWriter:
         self._tables.append(columns.table)
         with sqlite_file.explained(self._path):
             self._connection.execute(_create(columns.table, _SQLITE_TYPES))
-        marks = ", ".join("?" * len(columns.schema))
+        marks = ", ".join("?" * len(columns.names))
         self._insert = f'INSERT INTO "{columns.table.stem}" VALUES ({marks})'
 
     def append(self, segment: Segment) -> None:
@@ -282,6 +336,8 @@ _DUCKDB: dict[str, Any] = {"storage_compatibility_version": "v1.2.0"}
 
 class DuckdbWriter:
     """Writer of a DuckDB database: dates are timestamps in UTC, tags are lists."""
+
+    open_encoder = ArrowEncoder
 
     def __init__(self, path: str) -> None:
         import duckdb

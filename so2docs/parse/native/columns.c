@@ -33,7 +33,7 @@ static Status put_offset(Buffer *out, size_t offset)
 
 static inline int has_text(const Column *column)
 {
-    return column->kind == TEXT_COLUMN || column->kind == OTHER_COLUMN;
+    return column->kind == TEXT_COLUMN || column->kind == OTHER_COLUMN || column->kind == DATE_COLUMN;
 }
 
 /* End the value of a row, or set it to null. */
@@ -54,7 +54,7 @@ static Status pad(Column *column, size_t rows)
     while (column->rows < rows) {
         if (column->kind == BOOLEAN_COLUMN) {
             TRY(put_bit(&column->values, column->rows, 0));
-        } else if (column->kind == INTEGER_COLUMN || column->kind == DATE_COLUMN) {
+        } else if (column->kind == INTEGER_COLUMN) {
             TRY(PUT_LITERAL(&column->values, "\0\0\0\0\0\0\0\0"));
         }
         TRY(end_value(column, 0));
@@ -123,6 +123,18 @@ Status put_date(Reader *in, Buffer *out)
    int64_t seconds = days_since_1970(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
     int64_t milliseconds = 1000 * seconds + thousandths;
     return put(out, &milliseconds, sizeof milliseconds);
+}
+
+/* Append the text of a date and its closing quote, with three digits after the seconds. */
+static Status put_date_text(Reader *in, Column *column, Buffer *buffer)
+{
+    enum { WITHOUT_FRACTION = 19, WITH_FRACTION = 23 };
+    const Byte *start = in->at;
+    buffer->size = 0;
+    TRY(put_date(in, buffer));
+    size_t size = (size_t)(in->at - start) - 1;
+    TRY(put(&column->values, start, size));
+    return put(&column->values, &".000"[size - WITHOUT_FRACTION], WITH_FRACTION - size);
 }
 
 static Status put_boolean(Reader *in, Column *column)
@@ -228,7 +240,7 @@ static Status put_in_column(Reader *in, Column *column, Columns *columns)
         }
         break;
     case DATE_COLUMN:
-        TRY(put_date(in, &column->values));
+        TRY(put_date_text(in, column, &columns->text));
         break;
     case BOOLEAN_COLUMN:
         TRY(put_boolean(in, column));

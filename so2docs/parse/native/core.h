@@ -279,7 +279,7 @@ void free_posts(Posts *posts);
 typedef enum { TEXT_COLUMN, INTEGER_COLUMN, DATE_COLUMN, BOOLEAN_COLUMN, TAGS_COLUMN, OTHER_COLUMN } ColumnKind;
 
 /* A column in the layout of Arrow: a validity bitmap and, depending on the type, 64-bit integers,
-   milliseconds since 1970, bits, or 32-bit offsets and bytes. Tags are lists: `lists` contains the
+   bits, or 32-bit offsets and bytes. Dates are texts with milliseconds. Tags are lists: `lists` contains the
    offsets into `offsets`. */
 typedef struct {
     const char *name;
@@ -295,7 +295,7 @@ typedef struct {
     Column *columns;
     size_t count, rows;
     int64_t last_id;
-    Buffer text; /* Buffer for a value of `Tags`, before it is split. */
+    Buffer text; /* Buffer for a value of `Tags`, before it is split, and for dates. */
 } Columns;
 
 /* Convert a slice of whole rows. Unless the result is OK, `columns` can only be freed. */

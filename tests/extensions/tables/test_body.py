@@ -84,7 +84,7 @@ def test_every_format(form: TableFormat, site: Path, tmp_path: Path) -> None:
 
 
 def test_a_stream(site: Path) -> None:
-    stream = so2docs.stream_table(site, "posts", body="text")
+    stream = so2docs.rows(site, "posts", body="text")
     rows = pa.table(stream).to_pylist()
     assert bodies_in(rows) == converted(site, body="text")
     file = io.BytesIO()

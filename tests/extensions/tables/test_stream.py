@@ -1,4 +1,4 @@
-"""`stream_table` and `tables DUMP -`: one table as a stream, without files."""
+"""`rows` and `tables DUMP -`: one table as a stream, without files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.command import run, start
+from support.command import run, run_python, start
 from support.dumps import question, row, write_dump
 from support.flat_oracle import rows_of
 from support.places import CHECKOUT
@@ -32,11 +33,46 @@ def test_rows_are_those_of_the_files(tmp_path: Path) -> None:
     so2docs.tables(SITE, tmp_path, only="posts,votes", until="2024-06")
     for table in ("posts", "votes"):
         expected = pq.read_table(tmp_path / f"{table.capitalize()}.parquet")
-        given = so2docs.stream_table(SITE, table, until="2024-06")
+        given = so2docs.rows(SITE, table, until="2024-06")
         assert given.schema.names == expected.schema.names
         for _ in range(2):
             assert pa.table(given).to_pylist() == expected.to_pylist()
-        assert pa.Table.from_batches(given, given.schema).num_rows == expected.num_rows > 0
+        assert pa.Table.from_batches(given.to_batches(), given.schema).num_rows > 0
+        assert sum(given.call(len)) == expected.num_rows
+        assert given.to_pandas().Id.to_list() == expected["Id"].to_pylist()
+        rows = [dict(zip(given.columns, row, strict=True)) for batch in given for row in batch]
+        assert rows == [_with_text_dates(row) for row in expected.to_pylist()]
+
+
+def _with_text_dates(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with dates as in a dump."""
+    return {
+        name: value.isoformat(timespec="milliseconds").removesuffix("+00:00")
+        if isinstance(value, datetime)
+        else value
+        for name, value in row.items()
+    }
+
+
+@pytest.mark.parametrize("core", ["python", "compiled"])
+def test_rows_without_pyarrow(core: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The posts, with or without a filter by date, are also read where pyarrow is missing."""
+    expected = [row for batch in so2docs.rows(SITE, "posts", until="2024-06") for row in batch]
+    script = f"""
+import sys
+for name in ("pyarrow", "pandas", "numpy"):
+    sys.modules[name] = None
+import so2docs
+rows = so2docs.rows({str(SITE)!r}, "posts", until="2024-06", core={core!r}, jobs=1)
+print([row for batch in rows for row in batch] == {expected!r})
+try:
+    rows.schema
+except so2docs.OptionError as error:
+    print(error)
+"""
+    lines = run_python("-c", script, code=0).stdout.splitlines()
+    assert lines[0] == "True"
+    assert "needs pyarrow: pip install 'so2docs[parquet]'" in lines[1]
 
 
 @pytest.mark.parametrize("form", ["arrow", "csv", "jsonl"])
@@ -45,7 +81,7 @@ def test_bytes_of_a_pipe(form: str, tmp_path: Path) -> None:
     write_stream(str(SITE), file, only="posts", format=form)
     if form == "arrow":
         rows = pa.ipc.open_stream(file.getvalue()).read_all()
-        assert rows.equals(pa.table(so2docs.stream_table(SITE, "posts")))
+        assert rows.equals(pa.table(so2docs.rows(SITE, "posts")))
     else:
         so2docs.tables(SITE, tmp_path, only="posts", format=form)
         assert file.getvalue() == gzip.decompress((tmp_path / f"Posts.{form}.gz").read_bytes())
@@ -70,7 +106,7 @@ def test_a_closed_pipe(form: str, large: Path) -> None:
 
 
 def test_workers_end_with_the_reader(large: Path) -> None:
-    reader = pa.RecordBatchReader.from_stream(so2docs.stream_table(large, "posts", jobs=2))
+    reader = pa.RecordBatchReader.from_stream(so2docs.rows(large, "posts", jobs=2))
     assert not children(os.getpid())
     reader.read_next_batch()
     assert children(os.getpid())
@@ -132,4 +168,4 @@ def test_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_missing_dumps_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(so2docs.DumpNotFoundError):
-        so2docs.stream_table(tmp_path / "gone", "posts")
+        so2docs.rows(tmp_path / "gone", "posts")

@@ -1,0 +1,99 @@
+"""Filters of the rows of a table: by date, by ids in files, and by existence on a date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from so2docs.extensions.as_of.existence import Existence
+from so2docs.extensions.options import TableOptions
+from so2docs.extensions.tables.columns import Batch, date_text
+from so2docs.parse.filters import limit_milliseconds
+from so2docs.schema import OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class RowSelection:
+    """A filter of the rows of a table.
+
+    Attributes:
+        since: Earliest date to keep, as text with milliseconds; None for no limit.
+        until: First date to exclude, as text with milliseconds; None for no limit.
+        kept: Pairs of a column name and the path of a file with the ids to keep.
+        left_out: Pairs of a column name and the path of a file with the ids to leave out.
+        cleared: Pairs of a column name and the path of a file with ids to replace by null.
+        existence: Which rows existed on the date of `as_of`; None for all rows.
+    """
+
+    since: str | None = None
+    until: str | None = None
+    kept: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    cleared: tuple[tuple[str, str], ...] = ()
+    existence: Existence | None = None
+
+    @classmethod
+    def of_dates(cls, options: TableOptions) -> RowSelection:
+        """Make the filter that tests only dates."""
+        since, until = map(_limit, (options.since, options.until))
+        return cls(since, until, existence=find_existence(options))
+
+    def apply(self, batch: Batch) -> None:
+        """Keep the rows of a batch that pass the filter.
+
+        With a date limit, rows without a date are dropped.
+        """
+        date = batch.columns.date
+        if date is not None:
+            if self.existence is not None:
+                _keep_existing(batch, date, self.existence)
+            if (since := self.since) is not None:
+                batch.keep([value is not None and value >= since for value in batch.column(date)])
+            if (until := self.until) is not None:
+                batch.keep([value is not None and value < until for value in batch.column(date)])
+        for column, path in self.kept:
+            batch.keep(_find(batch.column(column), path))
+        for column, path in self.left_out:
+            batch.keep([not listed for listed in _find(batch.column(column), path)])
+        for column, path in self.cleared:
+            pairs = zip(batch.column(column), _find(batch.column(column), path), strict=True)
+            batch.replace(column, [None if listed else value for value, listed in pairs])
+
+
+def _limit(limit: str | None) -> str | None:
+    milliseconds = limit_milliseconds(limit)
+    return None if milliseconds is None else date_text(milliseconds)
+
+
+def find_existence(options: TableOptions) -> Existence | None:
+    """Return the rule for the date of `as_of`; None without a date."""
+    return None if options.as_of is None else Existence.at(options.as_of)
+
+
+def _keep_existing(batch: Batch, date: str, existence: Existence) -> None:
+    """Keep the rows that existed; dates that do not exist are texts in `Other`."""
+    dates = batch.column(date)
+    if None in dates:
+        others = map(orjson.loads, (other or "{}" for other in batch.column(OTHER)))
+        pairs = zip(dates, others, strict=True)
+        dates = [other.get(date) if value is None else value for value, other in pairs]
+    batch.keep([*map(existence.includes, dates)])
+
+
+def read_ids(path: str) -> Any:
+    """Read the only column of an Arrow file, such as the ids of a part."""
+    import pyarrow as pa
+
+    with pa.OSFile(path, "rb") as file:
+        return pa.ipc.open_file(file).read_all().column(0)
+
+
+def _find(ids: list[Any], path: str) -> list[bool]:
+    """Return whether each id is in an Arrow file."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    listed: list[bool] = pc.is_in(pa.array(ids, pa.int64()), value_set=read_ids(path)).to_pylist()
+    return listed
