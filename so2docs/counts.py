@@ -268,7 +268,6 @@ class ChunkTally(RowCounts):
     Attributes:
         lines: Number of line feeds.
         last_id: `Id` of the last row with an `Id`.
-        first_questions: For each post id found under several questions, the id of the first one.
         kept: For each keep list, the question id of each post that it names, by post id.
         named: Number of addresses of each post in the revisions from which posts are restored.
         formula_sign: Delimiter of the first formula that a body marks; empty if none does.
@@ -276,7 +275,6 @@ class ChunkTally(RowCounts):
 
     lines: int = 0
     last_id: int | None = None
-    first_questions: dict[int, int] = field(default_factory=dict)
     kept: dict[str, dict[int, int]] = field(default_factory=dict)
     named: Counter[int] = field(default_factory=Counter)
     formula_sign: str = ""

@@ -214,8 +214,6 @@ class DocumentBuilder:
     Args:
         records: The posts of the bucket, and the rows that belong to them.
         answers_by: Order of the answers in a document.
-        first_question_of: First question id in the dump for each post id under several questions;
-            only the post under this question is kept.
         extra: Fields before the answers of each document, such as `"Name":value`; may be empty.
         limit: Maximum number of documents; posts of later questions count as filtered.
         with_answers: Whether documents have `Answers` at all.
@@ -233,7 +231,6 @@ class DocumentBuilder:
         self,
         records: Records,
         answers_by: AnswersBy = "id",
-        first_question_of: Mapping[int, int] | None = None,
         *,
         extra: bytes = b"",
         limit: int | None = None,
@@ -248,7 +245,6 @@ class DocumentBuilder:
         self.with_answers = with_answers
         self._records = records
         self.by_votes = answers_by == "votes"
-        self.first_question_of = first_question_of or {}
         self.nest = nest
         if nest is not None:
             self.counts.tables = nest.counts
@@ -286,9 +282,9 @@ class DocumentBuilder:
         if self.is_full or not self._is_listed(question_id, group):
             self.counts.filtered += sum(kind in _KEPT for _, _, _, kind, _ in group)
             return [], True
-        if len(group) == 1 and not self.first_question_of and group[0][3] == QUESTION:
+        if len(group) == 1 and group[0][3] == QUESTION:
             return group, False
-        question, answers, repeated = self._split_group(question_id, group)
+        question, answers, repeated = _split_group(group)
         if question is None or repeated:
             self._reject(repeated, [] if question else answers)
         if question is None:
@@ -302,8 +298,7 @@ class DocumentBuilder:
         """Whether the question is in the dump and each keep list contains one of its posts."""
         if self._kept is None:
             return True
-        first = self.first_question_of
-        ids = {post[0] for post in group if first.get(post[0], question_id) == question_id}
+        ids = {post[0] for post in group}
         return question_id in ids and not any(map(ids.isdisjoint, self._kept))
 
     def _document(self, posts: list[Post], rows: Mapping[int, list[NestedRow]]) -> Document:
@@ -334,26 +329,6 @@ class DocumentBuilder:
             parts.append(b"]")
         return Document(question_id, parts, size)
 
-    def _split_group(
-        self, question_id: int, group: list[Post]
-    ) -> tuple[Post | None, list[Post], list[Post]]:
-        """Return the question (None if missing), its answers, and posts that repeat an id."""
-        question: Post | None = None
-        answers: list[Post] = []
-        repeated: list[Post] = []
-        previous_id: int | None = None
-        for post in group:
-            post_id, _, _, kind, _ = post
-            first = self.first_question_of.get(post_id, question_id)
-            if post_id == previous_id or first != question_id:
-                repeated.append(post)
-            elif kind == ANSWER:
-                answers.append(post)
-            elif kind in (QUESTION, REJECTED_QUESTION):
-                question = post
-            previous_id = post_id
-        return question, answers, repeated
-
     def _reject(self, repeated: list[Post], orphans: list[Post]) -> None:
         """Add repeated posts and orphans to the strays, sorted by post id, then in dump order."""
         reasons = [(post, "repeated_id") for post in repeated if post[3] in _KEPT]
@@ -361,6 +336,24 @@ class DocumentBuilder:
         for (_, _, _, _, json), reason in sorted(reasons):
             self.counts.strays[reason] += 1
             self.strays.append(b'{"reason":"%b","row":%b}\n' % (reason.encode(), bytes(json)))
+
+
+def _split_group(group: list[Post]) -> tuple[Post | None, list[Post], list[Post]]:
+    """Return the question (None if missing), its answers, and posts that repeat an id."""
+    question: Post | None = None
+    answers: list[Post] = []
+    repeated: list[Post] = []
+    previous_id: int | None = None
+    for post in group:
+        post_id, _, _, kind, _ = post
+        if post_id == previous_id:
+            repeated.append(post)
+        elif kind == ANSWER:
+            answers.append(post)
+        elif kind in (QUESTION, REJECTED_QUESTION):
+            question = post
+        previous_id = post_id
+    return question, answers, repeated
 
 
 def _by_post(rows: Iterable[NestedRow]) -> dict[int, list[NestedRow]]:

@@ -49,6 +49,8 @@ class Report(Printed, RowCounts):
         recipe: Name of the recipe that made the records; None if documents were written.
         as_of: Date or time of the restored state; None if posts are those of the dump.
         later_until: Date or time of the state of questions asked after `as_of`; None without them.
+        shared_ids: Post ids that occur under several questions; each row is nested under the
+            question that it names.
         fabricated: Nested posts and strays that the publisher made up, recognized by their ids.
         strays_path: Side file with the strays; None if there are none.
         index_path: The index next to the output; None if the output has no index.
@@ -76,6 +78,7 @@ class Report(Printed, RowCounts):
     recipe: str | None = None
     as_of: str | None = None
     later_until: str | None = None
+    shared_ids: int = 0
     fabricated: int = 0
     strays_path: str | None = None
     index_path: str | None = None
@@ -175,6 +178,8 @@ class Report(Printed, RowCounts):
             if linked:
                 yield "left out", f"{plural(linked, 'question')} linked to another share"
         yield from self._lines_of_tables()
+        if self.shared_ids:
+            yield "shared ids", f"{plural(self.shared_ids, 'id')} under several questions"
         if self.fabricated:
             hint = f"ids above 1,000,000,000; {flag('drop_fabricated', True)} leaves them out"
             yield "made up", f"{self.fabricated:,} ({hint})"

@@ -81,7 +81,6 @@ PURE = {
     },
     "options.field_paths": {"errors", "schema"},
     "parse.table_rows": {"parse.keys", "parse.posts", "schema"},
-    "parse.repeats": {"parse.keys"},
     "parse.rows": {"errors", "parse.posts"},
 }
 ONLY_USERS = {

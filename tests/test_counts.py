@@ -27,7 +27,6 @@ TALLIES = st.builds(
     ChunkTally,
     **ALL,
     last_id=st.none() | NUMBERS,
-    first_questions=st.dictionaries(NUMBERS, NUMBERS, max_size=2),
 )
 REPORTS = st.builds(Report, st.just("Posts.xml"), st.just("q.jsonl.gz"), **ALL, seconds=NUMBERS)
 

@@ -13,8 +13,8 @@ from support.oracle import AnswersBy, nest
 
 from so2docs import merge
 from so2docs.counts import RowCounts
-from so2docs.parse import posts, repeats
-from so2docs.parse.keys import KEY, QUESTION, integers
+from so2docs.parse import posts
+from so2docs.parse.keys import KEY, QUESTION
 from so2docs.parse.table_rows import count_votes
 from so2docs.schema import VOTE
 
@@ -43,20 +43,11 @@ def nested(
     """Nest rows from several chunks, in several parts; return documents and strays."""
     edges = [0, *sorted(cut % (len(rows) + 1) for cut in cuts), len(rows)]
     chunks = [as_posts(rows[a:b]) for a, b in pairwise(edges)]
-    seen, within = repeats.SeenIds(), {}
-    for number, chunk in enumerate(chunks):
-        ids = integers(chunk.pairs)
-        pages, first_questions = repeats.of_chunk(ids[::2], ids[1::2])
-        seen.add(pages)
-        if first_questions:
-            within[number] = first_questions
-    keys = [(n, bytes(b.keys)) for n, c in enumerate(chunks) for b in c.buckets.values()]
-    first_questions = repeats.first_questions(lambda: keys, seen.repeated, within, at_once=2)
     documents, strays, tally = [], [], RowCounts()
     for part in range(parts):
         ids = range(part * 10 // parts, (part + 1) * 10 // parts)
         blocks = [(bytes(b.keys), bytes(b.json)) for c in chunks for b in c.buckets.values()]
-        nesting = merge.DocumentBuilder(merge.gather(blocks, ids), answers_by, first_questions)
+        nesting = merge.DocumentBuilder(merge.gather(blocks, ids), answers_by)
         for document in nesting:
             line = b"".join((*document.parts, b"}"))
             assert line.endswith(b"]}")

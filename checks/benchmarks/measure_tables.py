@@ -16,8 +16,9 @@ from so2docs.options.request import tables_to_nest
 from so2docs.options.table import Options, RunOptions
 from so2docs.output.paths import OutputPaths
 from so2docs.parse import core
+from so2docs.pipeline.maps import map_posts, map_users
 from so2docs.pipeline.second_pass import SecondPass
-from so2docs.pipeline.session import Session, add_table, map_posts, map_users
+from so2docs.pipeline.session import Session, add_table
 from so2docs.processes.pool import Workers
 from so2docs.processes.worker import peak_memory
 from so2docs.spill import Spill
@@ -53,9 +54,9 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
     report, clock, users = session.report, Clock(), None
     spill.start_run()
     with Workers(1) as workers:
-        first_questions = session.read_posts(workers)
+        session.read_posts(workers)
         clock.step("posts", report.rows, spill.committed_bytes(0), files[0].size)
-        posts = map_posts(spill, first_questions)
+        posts = map_posts(spill)
         clock.step("map of the posts", report.rows, Path(posts).stat().st_size, 0)
         for step in session.tables:
             end = step.run(workers, posts)
@@ -66,7 +67,7 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
             clock.step(step.table.name, counts.rows, counts.spill_bytes, counts.bytes)
         spill.index()
         spill.merge_only(step.table.sequence for step in session.tables)
-        SecondPass(spill, options, names, first_questions, users=users).run(workers, report)
+        SecondPass(spill, options, names, users=users).run(workers, report)
     clock.step("nesting and writing", report.rows, report.output_bytes, 0)
     print(report)
     spill.remove()

@@ -18,10 +18,10 @@ import so2docs
 from so2docs import merge
 from so2docs.output import segments
 from so2docs.output.formats import base
-from so2docs.parse import core, posts, repeats, rows
+from so2docs.parse import core, posts, rows
 from so2docs.pipeline import bucket
 from so2docs.scan import table
-from so2docs.store import blocks
+from so2docs.store import blocks, id_set
 
 STEPS: list[tuple[Any, str, str]] = [
     (table, "read_chunk", "first pass"),
@@ -30,7 +30,7 @@ STEPS: list[tuple[Any, str, str]] = [
     (posts, "add", "  rows -> posts: types, JSON, buckets"),
     (blocks.BlockWriter, "write", "  blocks: zstd, write"),
     (core, "add_fast", "  compiled core: the three lines above"),
-    (repeats, "of_chunk", "  repeated ids"),
+    (id_set, "to_pages", "  repeated ids"),
     (bucket, "merge_bucket", "second pass"),
     (blocks.BlockReader, "read", "  blocks: read, checksum, zstd"),
     (merge, "gather", "  keys and blocks, without the compiled core"),

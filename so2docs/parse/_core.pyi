@@ -256,6 +256,7 @@ def join_records(
     records: bytearray,
     first: int,
     enough: int,
+    *,
     opening: bytes,
     closing: bytes,
     with_answers: bool,
@@ -267,7 +268,6 @@ def join_records(
     vote_names: tuple[bytes, ...],
     event_names: tuple[bytes, ...],
     reason_names: tuple[bytes, ...],
-    repeated: array[int],
     user_ids: array[int],
     users: list[bytes | None] | None,
 ) -> list[tuple[int, int, int, int, bytes | None, bytes, int]]:
@@ -290,7 +290,6 @@ def join_records(
         vote_names: Names of vote types, by number, as keys with the colon.
         event_names: Names of event types, by number.
         reason_names: Names of reasons to close a post, by number; empty without a name.
-        repeated: Ids of posts under several questions, in ascending order.
         user_ids: The result of `user_ids`.
         users: The JSON of each user, None for an unknown id; None if no users are nested.
 

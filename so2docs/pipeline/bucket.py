@@ -80,7 +80,6 @@ class JoinedForm(NamedTuple):
         kinds: Kinds of the nested rows.
         made: For kinds that become more than one list, the JSON members of a post without such
             rows.
-        repeated: Ids of posts under several questions, in ascending order.
         user_ids: Ids of users, in ascending order.
         users: The JSON of each of these users, with None for unknown ids; None if users are not
             nested.
@@ -92,7 +91,6 @@ class JoinedForm(NamedTuple):
     by_votes: bool
     kinds: Sequence[int] = ()
     made: Mapping[int, bytes] = MappingProxyType({})
-    repeated: array[int] = array("q")
     user_ids: array[int] = array("q")
     users: list[bytes | None] | None = None
     closing: bytes = b""
@@ -130,20 +128,19 @@ def join_records(
         records,
         first,
         enough,
-        form.opening,
-        form.closing,
-        form.with_answers,
-        form.by_votes,
-        _as_bits(form.kinds),
-        _NAMING,
-        _as_bits(form.made),
-        tuple(_member(kind, form) for kind in range(_KINDS)),
-        _VOTE_NAMES,
-        _EVENT_NAMES,
-        _REASON_NAMES,
-        form.repeated,
-        form.user_ids,
-        form.users,
+        opening=form.opening,
+        closing=form.closing,
+        with_answers=form.with_answers,
+        by_votes=form.by_votes,
+        tables=_as_bits(form.kinds),
+        naming=_NAMING,
+        made=_as_bits(form.made),
+        members=tuple(_member(kind, form) for kind in range(_KINDS)),
+        vote_names=_VOTE_NAMES,
+        event_names=_EVENT_NAMES,
+        reason_names=_REASON_NAMES,
+        user_ids=form.user_ids,
+        users=form.users,
     )
     return map(JoinedGroup._make, joined)
 
@@ -242,7 +239,6 @@ class JoinedRecords:
             nesting.by_votes,
             kinds=[] if nesting.nest is None else nesting.nest.kinds,
             made={} if nesting.nest is None else nesting.nest.made,
-            repeated=array("q", sorted(nesting.first_question_of)),
             user_ids=user_ids,
             users=users,
             closing=b"" if self._run is None else self._run.closing,
@@ -302,7 +298,6 @@ def load_bucket(task: BucketTask, run: RunForm | None = None) -> Iterator[Docume
         builder = DocumentBuilder(
             records,
             options.answers_by,
-            task.first_question_of,
             extra=_extra(options),
             limit=task.limit,
             with_answers=fields.has_answers,

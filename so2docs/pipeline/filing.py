@@ -19,7 +19,7 @@ import orjson
 from isal.isal_zlib import crc32
 
 from so2docs.options.table import Filters, Options
-from so2docs.parse import core, posts, repeats, table_rows
+from so2docs.parse import core, posts, table_rows
 from so2docs.parse.core import Added
 from so2docs.parse.keep_lists import Found, KeepLists
 from so2docs.parse.keys import KEY, integers, walk
@@ -42,6 +42,7 @@ from so2docs.schema import (
 )
 from so2docs.store.blocks import REJECTED, Block, BlockReader, BlockWriter, check_blocks_match
 from so2docs.store.id_map import IdMap
+from so2docs.store.id_set import Pages, count_pages
 from so2docs.store.users import CLASS_BITS
 
 _FULL_BLOCK = 512 * 1024
@@ -112,7 +113,7 @@ class RowSink(Visitor):
         """Write the buckets with enough records for a block."""
         self._write(_FULL_BLOCK)
 
-    def result(self) -> tuple[str, list[Block], repeats.Pages]:
+    def result(self) -> tuple[str, list[Block], list[Pages]]:
         """Add the counts to the tally; return the file, the written blocks and the post ids."""
         tally, buffer = self.tally, self.buffer
         tally.filtered, tally.dropped = buffer.filtered, buffer.dropped
@@ -120,10 +121,8 @@ class RowSink(Visitor):
         tally.strays.update(buffer.stray_reasons)
         for kind, count in buffer.other_types.items():
             tally.other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += count
-        ids = integers(buffer.pairs)
-        pages, tally.first_questions = repeats.of_chunk(ids[::2], ids[1::2])
         tally.kept, tally.named = self.kept(), self.named
-        return self._writer.path, self._writer.blocks, pages
+        return self._writer.path, self._writer.blocks, count_pages(integers(buffer.pairs)[1::2])
 
     def finish(self) -> None:
         """Write the remaining records."""

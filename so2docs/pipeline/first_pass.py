@@ -18,12 +18,12 @@ from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, End
 from so2docs.dump.opening import TableFile
 from so2docs.options.table import Options
-from so2docs.parse import repeats
 from so2docs.pipeline.filing import FilingTask, file_kept_chunk, open_spill
 from so2docs.processes.pool import Workers
 from so2docs.progress import Progress, log
 from so2docs.scan.table import TableReader
 from so2docs.spill import KEPT, SEQUENCE_BITS, Spill
+from so2docs.store.id_set import IdSetWriter
 
 _KEPT_CHUNKS = KEPT << SEQUENCE_BITS
 
@@ -71,14 +71,20 @@ class FirstPass:
         return dict(sorted((number % _KEPT_CHUNKS, tally) for number, tally in tallies.items()))
 
     def run(
-        self, workers: Workers, posts_map: str = "", seen_ids: repeats.SeenIds | None = None
+        self, workers: Workers, posts_map: str = "", seen_ids: IdSetWriter | None = None
     ) -> End:
-        """Spill the chunks that are not yet committed; check and return the end of the table."""
+        """Spill the chunks that are not yet committed; check and return the end of the table.
+
+        Args:
+            workers: Workers that parse the chunks.
+            posts_map: Path of the map of posts to their questions.
+            seen_ids: Set to which the ids of posts are added.
+        """
         begun = time.perf_counter()
         tallies = self.tallies()
         end = self.end
         if end is None:
-            end = self.read(workers, tallies, posts_map, seen_ids or repeats.SeenIds())
+            end = self.read(workers, tallies, posts_map, seen_ids)
             self.spill.put_later({f"end of {self.table.name}": asdict(end)})
         else:
             with self.progress.step(self.file.label, self.file.work, 1, 1):
@@ -91,7 +97,7 @@ class FirstPass:
         workers: Workers,
         spilled: Mapping[int, ChunkTally],
         posts_map: str,
-        seen_ids: repeats.SeenIds,
+        seen_ids: IdSetWriter | None,
     ) -> End:
         """Spill the chunks that are not in `spilled`; return the end of the table."""
 
@@ -109,9 +115,11 @@ class FirstPass:
         opened = reader.open(self.file, visit, folder, self.chunk_bytes, done)
         with opened as (dump, results):
             for result in results:
-                path, blocks, pages = result.value
+                path, blocks, ids = result.value
                 self.spill.commit(self.number(result.chunk), path, blocks, result.tally)
-                seen_ids.add(pages)
+                if seen_ids is not None:
+                    for pages in ids:
+                        seen_ids.add(pages)
             return dump.chunk_end(self.chunk_bytes)
 
     def number(self, chunk: Chunk) -> int:

@@ -245,7 +245,6 @@ class SecondPass:
         spill: The spill, after the first pass.
         options: Options of the conversion.
         names: Paths of the output files.
-        first_question_of: First question of each post id that occurs under several questions.
         users: Table of the users, if users are nested.
         prepared: Result of the preparation of each step in `options.steps`, by name.
         progress: Progress display to update.
@@ -259,7 +258,6 @@ class SecondPass:
     spill: Spill
     options: Options
     names: OutputPaths
-    first_question_of: dict[int, int]
     users: UserTable | None = None
     prepared: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
@@ -419,15 +417,14 @@ class SecondPass:
                         ids,
                         size,
                         of_part,
-                        self.first_question_of,
                         self.options,
-                        tuple(cut for cut in self.cuts if ids.start <= cut < ids.stop),
-                        limit,
-                        self.users,
-                        self.prepared,
-                        self.spill.temporary(next(numbers)) if is_stored else None,
-                        self.names.strays_compression,
-                        None if self.kept is None else self.kept.within(ids),
+                        cuts=tuple(cut for cut in self.cuts if ids.start <= cut < ids.stop),
+                        limit=limit,
+                        users=self.users,
+                        prepared=self.prepared,
+                        temporary=self.spill.temporary(next(numbers)) if is_stored else None,
+                        strays=self.names.strays_compression,
+                        kept=None if self.kept is None else self.kept.within(ids),
                     )
 
     def write_keyless_strays(self, strays: Output) -> None:

@@ -1,21 +1,16 @@
 """Run one session of a conversion: both passes, and the maps that are made between them.
 
-A spill is resumed if it belongs to the conversion. Maps are made from committed keys only, in the
-order of the dump. A map that an interrupted session left unfinished is made again.
+A spill is resumed if it belongs to the conversion.
 """
 
 from __future__ import annotations
 
 import time
-from array import array
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shutil import disk_usage
 
-import orjson
-
-from so2docs.counts import ChunkTally, RowCounts, TableCounts
+from so2docs.counts import RowCounts, TableCounts
 from so2docs.dump.dump import SMALLEST_PIECE, Dump, End
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import in_reading_order
@@ -26,24 +21,23 @@ from so2docs.options.table import Filters, Options, RunOptions
 from so2docs.output.paths import OutputOfConversion, OutputPaths
 from so2docs.output.provenance import UP_TO_DATE, Provenance, parse_files
 from so2docs.output.writer import publish_all
-from so2docs.parse import keep_lists, repeats
+from so2docs.parse import keep_lists
 from so2docs.parse.filters import Sample
 from so2docs.parse.keep_lists import Kept
 from so2docs.parse.keys import QUESTION, integers, kinds_in
-from so2docs.parse.posts import stray_line
 from so2docs.pipeline.first_pass import FirstPass
+from so2docs.pipeline.maps import count_shared_ids, map_badges, map_posts, map_users
 from so2docs.pipeline.second_pass import SecondPass, Written
 from so2docs.pipeline.tasks import find_step
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.processes.worker import peak_memory
 from so2docs.progress import Progress, log
 from so2docs.report import Report
-from so2docs.schema import TABLES
-from so2docs.spill import FORMAT, SEQUENCE_BITS, Spill
-from so2docs.store.blocks import BlockReader, BlockWriter, default_budget
+from so2docs.spill import FORMAT, Spill
+from so2docs.store.blocks import BlockReader, default_budget
 from so2docs.store.disk import check_room
-from so2docs.store.id_map import IdMap, IdMapWriter
-from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
+from so2docs.store.id_set import IdSetWriter, count_pages
+from so2docs.store.users import UserTable
 
 
 def add_table(step: FirstPass, end: End, report: Report) -> None:
@@ -98,107 +92,6 @@ def claim(
 
 
 _FIELDS = 4
-_POSTS_ARE_MAPPED = "posts are mapped"
-
-
-def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
-    """Map spilled posts to their questions, and questions to themselves; return the map's path."""
-    path = str(spill.folder / "posts.map")
-    if not spill.get(_POSTS_ARE_MAPPED):
-        with IdMapWriter(path) as posts:
-            # If a post id is repeated, keep its first question.
-            posts.add(list(first_questions), list(first_questions.values()))
-            for _, keys in spill.all_keys():
-                fields = integers(keys)
-                posts.add(fields[1::_FIELDS], fields[::_FIELDS])
-            posts.finish()
-        spill.put_later({_POSTS_ARE_MAPPED: True})
-    return path
-
-
-def map_users(spill: Spill, chunks: int) -> UserTable:
-    """Map users to the positions of their JSON objects; if an id is repeated, keep the first user.
-
-    Later users with the same id become strays, in a separate chunk after the chunks of the table.
-    Once this chunk is committed, the map is complete.
-    """
-    sequence = TABLES["users"].sequence
-    last = (sequence << SEQUENCE_BITS) + chunks
-    files = {_number(chunk): path for chunk, path in spill.files(sequence).items()}
-    table = UserTable(str(spill.folder / "users.map"), files)
-    if last in spill.tallies(sequence):
-        return table
-    with IdMapWriter(table.places) as users:
-        for chunk, keys in spill.all_keys(sequence):
-            fields = integers(keys)
-            start = _number(chunk) << PLACE_BITS
-            places = array("q", [start + offset for offset in fields[1::_FIELDS]])
-            users.add(fields[::_FIELDS], places)
-        repeated = sorted(users.finish())
-    with Users(table) as known_users:
-        rows = [orjson.loads(known_users.at(place)) for place in repeated]
-    lines = b"".join(stray_line("user_repeated_id", row) for row in rows)
-    _commit_strays(spill, last, "user_repeated_id", [(len(rows), lines)])
-    return table
-
-
-def map_badges(spill: Spill, chunks: int, users: UserTable) -> UserTable:
-    """Map every user and class to the number of badges; badges of unknown users become strays.
-
-    Returns:
-        Table of the users and their badges.
-    """
-    sequence = TABLES["badges"].sequence
-    last = (sequence << SEQUENCE_BITS) + chunks
-    table = replace(users, badges=str(spill.folder / "badges.map"))
-    if last in spill.tallies(sequence):
-        return table
-    with IdMapWriter(table.badges, adds=True) as badges:
-        for _, keys in spill.all_keys(sequence):
-            fields = integers(keys)
-            badges.add(fields[::_FIELDS], fields[1::_FIELDS])
-        badges.finish()
-    strays = _badges_without_user(table)
-    _commit_strays(spill, last, "badge_without_user", strays)
-    return table
-
-
-def _badges_without_user(table: UserTable) -> Iterator[tuple[int, bytes]]:
-    """Yield badges of unknown users in parts: their number, and a line per user and class."""
-    with IdMap(table.badges) as counts_map, IdMap(table.places) as users_map:
-        for badge_keys, counts in counts_map.items():
-            user_ids = users_map.find({key >> CLASS_BITS for key in badge_keys})
-            lines, total = bytearray(), 0
-            for key, count in zip(badge_keys, counts, strict=True):
-                user_id = key >> CLASS_BITS
-                if user_id not in user_ids:
-                    row = {"UserId": user_id, "Class": key - (user_id << CLASS_BITS)}
-                    stray = {"reason": "badge_without_user", "count": count, "row": row}
-                    lines += orjson.dumps(stray) + b"\n"
-                    total += count
-            yield total, bytes(lines)
-
-
-def _commit_strays(
-    spill: Spill,
-    chunk: int,
-    reason: str,
-    parts: Iterable[tuple[int, bytes]],
-) -> None:
-    """Commit strays as a chunk; each part is the number of rows and their lines."""
-    path, total = spill.new_file(chunk), 0
-    with BlockWriter(path, spill.budget.grant(chunk, 0)) as writer:
-        for count, lines in parts:
-            if lines:
-                writer.write(None, bytearray(), bytearray(lines))
-            total += count
-    spill.commit(chunk, path, writer.blocks, ChunkTally(strays=+Counter({reason: total})))
-
-
-def _number(chunk: int) -> int:
-    """Return the number of a chunk within its table."""
-    return chunk & ((1 << SEQUENCE_BITS) - 1)
-
 
 _WRITING_WORK: Mapping[str, float] = {"parquet": 8.0}
 """Approximate cost of writing a byte, relative to reading one from a plain file, for formats whose
@@ -342,34 +235,23 @@ class Session:
             second = self.read(workers)
         yield from second.documents(self.report)
 
-    def read_posts(self, workers: Workers) -> dict[int, int]:
-        """Run the first pass over the posts.
-
-        Returns:
-            First question, in the order of the dump, of each post id that occurs under several
-            questions.
-        """
-        seen_ids, earlier_tallies = repeats.SeenIds(), self.posts.tallies()
-        if earlier_tallies:
-            for _, keys in self.spill.all_keys():
-                ids = integers(keys)
-                pages, _ = repeats.of_chunk(ids[::_FIELDS], ids[1::_FIELDS])
-                seen_ids.add(pages)
+    def read_posts(self, workers: Workers) -> None:
+        """Run the first pass over the posts."""
+        if earlier_tallies := self.posts.tallies():
             log.info(
                 f"resuming: {self.spilled_share(earlier_tallies)} of the dump is already spilled"
             )
-        end = self.posts.run(workers, seen_ids=seen_ids)
+        with IdSetWriter(str(self.spill.folder / "post-ids.map")) as seen_ids:
+            for _, keys in self.spill.all_keys():
+                for pages in count_pages(integers(keys)[1::_FIELDS]):
+                    seen_ids.add(pages)
+            end = self.posts.run(workers, seen_ids=seen_ids)
+            self.report.shared_ids = count_shared_ids(self.spill, seen_ids.repeated)
         self.report.dump_bytes, self.report.repaired_characters = end.size, end.repaired
         tallies = self.posts.tallies()
         self.report += RowCounts.total(tallies.values())
-        within = {
-            chunk: tally.first_questions
-            for chunk, tally in tallies.items()
-            if tally.first_questions
-        }
         kept = (tally.kept for _, tally in sorted(tallies.items()))
         self.kept = keep_lists.combine(self.options.filters, kept)
-        return repeats.first_questions(self.spill.all_keys, seen_ids.repeated, within)
 
     def spilled_share(self, spilled: Collection[int]) -> str:
         """Describe the share of the posts in the chunks of `spilled`: `42 %`, `all` or `a part`."""
@@ -390,18 +272,17 @@ class Session:
         after_posts = sum(step.file.work for step in self.tables) + writing * self.table_bytes
         if self.posts.file.work:
             self.progress.plan(self.posts.file.work + after_posts + writing * self.dump_bytes)
-        first_question_of: dict[int, int] = {}
         posts_map = ""
         ends: dict[str, End] = {}
         for number, step in enumerate(self.steps):
             if step is self.posts:
-                first_question_of = self.read_posts(workers)
+                self.read_posts(workers)
                 remaining = sum(step.file.work for step in self.steps[number + 1 :])
                 # Replace the estimate by the number of bytes read.
                 bytes_to_write = self.report.dump_bytes + self.table_bytes
                 self.progress.plan(remaining + writing * bytes_to_write)
                 if self.tables:
-                    posts_map = map_posts(self.spill, first_question_of)
+                    posts_map = map_posts(self.spill)
                 for early in self.tables:
                     early.file_kept(workers, posts_map)
                 continue
@@ -410,7 +291,7 @@ class Session:
         for step in self.tables:
             add_table(step, ends[step.table.name], self.report)
         self.spill.index()
-        kept = self.select_sample(first_question_of)
+        kept = self.select_sample()
         self.spill.merge_only(step.table.sequence for step in self.tables)
         read = (self.posts, *self.tables)
         tallies = [tally for step in read for tally in step.tallies().values()]
@@ -422,7 +303,6 @@ class Session:
             self.spill,
             self.options,
             self.names,
-            first_question_of,
             users,
             prepared,
             self.progress,
@@ -430,11 +310,10 @@ class Session:
             kept=kept,
         )
 
-    def select_sample(self, first_question_of: Mapping[int, int]) -> Kept | None:
+    def select_sample(self) -> Kept | None:
         """Return the questions to write, given the size of the sample; None for all questions.
 
-        A question can be in the sample if it becomes a document: it passes the filters and is the
-        first post with its id.
+        A question can be in the sample if it becomes a document: it passes the filters.
         """
         size = self.options.filters.sample_size
         if size is None:
@@ -455,9 +334,7 @@ class Session:
                 sample.add(
                     question_id
                     for question_id, kind in kinds.items()
-                    if kind == QUESTION
-                    and first_question_of.get(question_id, question_id) == question_id
-                    and (listed is None or question_id in listed)
+                    if kind == QUESTION and (listed is None or question_id in listed)
                 )
         return Kept(sample.ids(), [] if self.kept is None else self.kept.posts)
 

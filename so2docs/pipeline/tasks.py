@@ -31,7 +31,6 @@ class BucketTask:
         ids: The question ids.
         size: Size of the JSON of these questions, in bytes.
         blocks: The blocks of these questions, in the order of the dump, each with its file.
-        first_question_of: First question of each post id that occurs under several questions.
         options: Options of the conversion.
         cuts: First question ids of the output files, except the first file, that start in `ids`.
         limit: Maximum number of documents.
@@ -47,7 +46,6 @@ class BucketTask:
     ids: range
     size: int
     blocks: list[tuple[str, Block]]
-    first_question_of: dict[int, int]
     options: Options
     cuts: tuple[int, ...] = ()
     limit: int | None = None

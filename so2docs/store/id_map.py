@@ -15,7 +15,7 @@ import os
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import groupby
 
@@ -165,6 +165,9 @@ class IdMap(AbstractContextManager["IdMap"]):
         return block
 
 
+Combine = Callable[[dict[int, int], Iterable[tuple[int, int]], "array[int]"], None]
+"""Adds pairs to those in a dictionary; may append the values of repeated ids to an array."""
+
 _RUN = 1 << 17
 """Number of pairs that are sorted in memory; they take 20 MB."""
 
@@ -175,10 +178,10 @@ _SAMPLE = 1 << 10
 class IdMapWriter(AbstractContextManager["IdMapWriter"]):
     """Writes a map, which is complete only after `finish`."""
 
-    def __init__(self, path: str, *, adds: bool = False) -> None:
-        """Begin a map; `adds` adds up the values of a repeated id instead of keeping the first."""
+    def __init__(self, path: str, combine: Combine | None = None) -> None:
+        """Begin a map; of a repeated id, it keeps the first value unless `combine` is given."""
         self._path = path
-        self._combine = _add_up if adds else _keep_first
+        self._combine = combine or _keep_first
         self._pending: dict[int, int] = {}
         self._repeated = array("q")
         self._runs: list[_Run] = []
@@ -220,7 +223,7 @@ class IdMapWriter(AbstractContextManager["IdMapWriter"]):
         """Merge the runs into the map.
 
         Returns:
-            The later values of repeated ids, in no particular order; empty if values are added up.
+            The later values of repeated ids, in no particular order; empty with `combine`.
         """
         if self._runs and self._pending:
             self._write_run()
@@ -247,10 +250,20 @@ class IdMapWriter(AbstractContextManager["IdMapWriter"]):
         return ids, array("q", map(merged.__getitem__, ids))
 
 
-def _add_up(known: dict[int, int], pairs: Iterable[tuple[int, int]], repeated: array[int]) -> None:
+def add_up(known: dict[int, int], pairs: Iterable[tuple[int, int]], repeated: array[int]) -> None:
+    """Add up the values of a repeated id."""
     del repeated
     for key, value in pairs:
         known[key] = known.get(key, 0) + value
+
+
+def keep_lowest(
+    known: dict[int, int], pairs: Iterable[tuple[int, int]], repeated: array[int]
+) -> None:
+    """Keep the lowest value of a repeated id."""
+    del repeated
+    for key, value in pairs:
+        known[key] = min(value, known.get(key, value))
 
 
 def _keep_first(

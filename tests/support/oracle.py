@@ -108,11 +108,12 @@ def nest(dump: Path | bytes, answers_by: AnswersBy = "id") -> Oracle:
 def _nest_posts(posts: list[Row]) -> tuple[list[Row], list[Row]]:
     """Nest answers in questions, in order of `Id`; return the documents and the strays."""
     reasons: dict[int, str] = {}
-    seen: set[int] = set()
+    seen: set[tuple[int, int]] = set()
     for place, post in enumerate(posts):
-        if post["Id"] in seen:
+        ids = _question_id(post), post["Id"]
+        if ids in seen:
             reasons[place] = "repeated_id"
-        seen.add(post["Id"])
+        seen.add(ids)
     questions = {
         post["Id"]: post | {"Answers": []}
         for place, post in enumerate(posts)

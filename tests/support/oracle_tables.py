@@ -84,7 +84,7 @@ def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> 
         if _has_place(stray)
     ]
     question_ids = _question_ids(posts)
-    by_id = {post["Id"]: post for post in _posts(nested.documents)}
+    by_ids = {(_question_id(post), post["Id"]): post for post in _posts(nested.documents)}
     users: dict[int, Row] = {}
     for name in [name for name in FILES if name in names]:
         reasons = nested.reasons[name] = Counter()
@@ -111,18 +111,20 @@ def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> 
         by_post: dict[int, list[Row]] = defaultdict(list)
         for row in usable:
             by_post[row["PostId"]].append(row)
-        for post_id in by_post.keys() - by_id.keys():
+        for post_id, of_post in by_post.items():
             at = question_ids.get(post_id, post_id)
-            for place, stray, count in _strays(name, by_post[post_id]):
+            if (at, post_id) in by_ids:
+                continue
+            for place, stray, count in _strays(name, of_post):
                 placed.append(((at, list(FILES).index(name) + 1, post_id, *place), stray))
                 reasons[stray["reason"]] += count
-        for post_id, post in by_id.items():
-            rows = by_post.get(post_id, [])
+        for (question_id, post_id), post in by_ids.items():
+            rows = by_post.get(post_id, []) if question_ids[post_id] == question_id else []
             nested.nested[name] += len(rows)
             post[KEYS.get(name, "Votes")] = _value(name, rows)
             if name == "votes" and (bounties := list(_bounties(rows))):
                 post["Bounties"] = bounties
-    for post in by_id.values():
+    for post in by_ids.values():
         if "users" in names:
             name_users(post, users)
         if "Answers" in post:
@@ -183,12 +185,13 @@ def _question_id(row: Row) -> int:
 
 
 def _question_ids(posts: oracle.Oracle) -> dict[int, int]:
-    """Return the question id of each post that is in no document."""
-    return {
-        stray["row"]["Id"]: _question_id(stray["row"])
-        for stray in posts.strays
-        if stray["reason"] == "question_not_in_dump"
-    }
+    """Return the lowest question id of each post, in a document or not."""
+    rows = [stray["row"] for stray in posts.strays if _has_place(stray)]
+    question_ids: dict[int, int] = {}
+    for row in (*_posts(posts.documents), *rows):
+        question_id = _question_id(row)
+        question_ids[row["Id"]] = min(question_id, question_ids.get(row["Id"], question_id))
+    return question_ids
 
 
 def _posts(documents: list[Row]) -> Iterator[Row]:

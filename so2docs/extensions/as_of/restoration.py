@@ -149,7 +149,6 @@ class Restoration:
 
     Args:
         options: Options of the conversion, with a date.
-        first_question_of: First question of each post id that occurs under several questions.
         get_title: Returns the title of a question, or of the question of an answer, as JSON.
         marked_sign: Delimiter of formulas, if bodies of the dump mark them; else empty.
         counts: Counts to which restored posts, and posts and rows left out, are added.
@@ -161,7 +160,6 @@ class Restoration:
     def __init__(
         self,
         options: Options,
-        first_question_of: Mapping[int, int],
         counts: RowCounts,
         get_title: GetTitle,
         marked_sign: str = "",
@@ -174,7 +172,6 @@ class Restoration:
         )
         self._counts = counts
         self.strays: list[bytes] = []
-        self._first_question_of = first_question_of
         filters = options.filters
         self._date, later = Existence.of_dates(options)
         self._existence = self._date
@@ -274,7 +271,6 @@ class Restoration:
 
     def _restore_group(self, question_id: int, group: _Group) -> list[_Post]:
         """Restore the posts of a question id; posts with unknown texts are added to the strays."""
-        first = self._first_question_of
         unknown, restored = list[_Post](), list[_Post]()
         for post in group.posts:
             if post.kind not in _REJECTED:
@@ -289,11 +285,7 @@ class Restoration:
                 unknown.append(post)
         if any(post.kind == QUESTION for post in unknown):
             return self._leave_out(group.posts, unknown, restored)
-        answers = {
-            post.post_id: post.row
-            for post in restored
-            if post.kind == ANSWER and first.get(post.post_id, question_id) == question_id
-        }
+        answers = {post.post_id: post.row for post in restored if post.kind == ANSWER}
         questions = [post for post in restored if post.kind == QUESTION]
         for post in questions:
             self._complete_question(post.row, answers, group.events)

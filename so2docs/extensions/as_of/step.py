@@ -122,9 +122,7 @@ def restore(
         get_title = _no_title if titles is None else stack.enter_context(Users(titles)).get
         if task.options.core == "compiled":
             blocks = select_part(blocks, task.ids)
-        restoration = Restoration(
-            task.options, task.first_question_of, counts, get_title, prepared.formula_sign
-        )
+        restoration = Restoration(task.options, counts, get_title, prepared.formula_sign)
         restoration.strays = strays
         yield restoration.restore(blocks, task.ids)
 

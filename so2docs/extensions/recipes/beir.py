@@ -46,8 +46,8 @@ from so2docs.options.recipe import (
     record,
 )
 from so2docs.output.file import Output
-from so2docs.parse.repeats import SeenIds
 from so2docs.schema import ASKED_LATER
+from so2docs.store.id_set import IdSetWriter
 
 CORPUS, QUERIES, QRELS = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
 QRELS_AS_JSON = "qrels/test.jsonl"
@@ -134,12 +134,17 @@ def write_files(part: str, outputs: dict[str, Output]) -> int:
         part: Path of the temporary file of records.
         outputs: The files to write, by name.
     """
-    count, ids = 0, SeenIds()
+    with IdSetWriter(f"{part}.ids") as ids:
+        return _write_files(part, outputs, ids)
+
+
+def _write_files(part: str, outputs: dict[str, Output], ids: IdSetWriter) -> int:
+    count = 0
     with open(part, "rb") as lines:
         for line in lines:
             if line.startswith(_CORPUS):
                 entry = line[len(_CORPUS) : -2]
-                ids.add_one(int(entry[len(_ID) : entry.index(b'"', len(_ID))]))
+                ids.add_id(int(entry[len(_ID) : entry.index(b'"', len(_ID))]))
                 outputs[CORPUS].write(entry + b"\n")
                 count += 1
     outputs[QRELS].write(_HEADER)

@@ -538,7 +538,7 @@ static PyMethodDef methods[] = {
     {"add_sizes", add_sizes, METH_VARARGS, NULL},
     {"sort_records", sort_records, METH_O, NULL},
     {"user_ids", user_ids, METH_VARARGS, NULL},
-    {"join_records", join_records, METH_VARARGS, NULL},
+    {"join_records", (PyCFunction)(void (*)(void))join_records, METH_VARARGS | METH_KEYWORDS, NULL},
     {"to_markdown", to_markdown, METH_VARARGS, NULL},
     {"to_text", to_text, METH_O, NULL},
     {"new_bzip2", new_bzip2_memory, METH_NOARGS, NULL},

@@ -476,9 +476,6 @@ typedef struct {
     Piece reasons[MOST_CLOSE_REASONS];
 } Nest;
 
-/* Return the position of an id in an ascending array; -1 if it is missing. */
-Py_ssize_t place_of(const Py_buffer *ids, int64_t id);
-
 /* Write a post with its rows, which are the next `count` sorted records. Counts the rows and
    votes by kind. FALLBACK if the reference must write the post. `held` has the JSON of all
    records. */
@@ -502,7 +499,7 @@ PyObject *decode_bzip2_block(PyObject *module, PyObject *args);
 PyObject *decode_lzma2_chunk(PyObject *module, PyObject *args);
 PyObject *find_bzip2(PyObject *module, PyObject *args);
 PyObject *find_values(PyObject *module, PyObject *args);
-PyObject *join_records(PyObject *module, PyObject *args);
+PyObject *join_records(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *new_bzip2_memory(PyObject *module, PyObject *ignored);
 PyObject *new_lzma2_decoder(PyObject *module, PyObject *args);
 PyObject *read_bzip2_block(PyObject *module, PyObject *args);

@@ -22,7 +22,6 @@ typedef struct {
     const char *closing; /* Bytes after each document of a run; empty if there are no runs. */
     Py_ssize_t closing_size;
     int with_answers, by_votes;
-    Py_buffer repeated; /* Ids of posts that occur under several questions, in ascending order. */
     Nest nest;
 } Form;
 
@@ -70,8 +69,7 @@ static Py_ssize_t find_posts(const Record *group, Py_ssize_t count, const Form *
         }
         if ((kind_of(at) != QUESTION && kind_of(at) != ANSWER) || size_of(at) < EMPTY
             || (last.record != NULL && at->post_id == last.record->post_id)
-            || (kind_of(at) == QUESTION && question >= 0)
-            || place_of(&form->repeated, at->post_id) >= 0) {
+            || (kind_of(at) == QUESTION && question >= 0)) {
             return 0;
         }
         question = kind_of(at) == QUESTION ? found : question;
@@ -231,7 +229,7 @@ static int is_sound(const Form *form)
 {
     Py_ssize_t ids = form->nest.user_ids.len;
     int is_list = PyList_Check(form->nest.users);
-    if (ids % 8 || form->repeated.len % 8 || (!is_list && form->nest.users != Py_None)
+    if (ids % 8 || (!is_list && form->nest.users != Py_None)
         || (is_list ? PyList_Size(form->nest.users) : 0) != ids / 8) {
         PyErr_SetString(PyExc_ValueError, "ids and users do not match");
         return 0;
@@ -255,20 +253,24 @@ static int get_pieces(PyObject *tuple, Py_ssize_t count, Piece *pieces)
     return 0;
 }
 
-PyObject *join_records(PyObject *module, PyObject *args)
+PyObject *join_records(PyObject *module, PyObject *args, PyObject *kwargs)
 {
+    static char *names[] = {"blocks", "records", "first", "enough", "opening", "closing",
+                            "with_answers", "by_votes", "tables", "naming", "made", "members",
+                            "vote_names", "event_names", "reason_names", "user_ids", "users",
+                            NULL};
     PyObject *blocks, *records, *members, *votes, *events, *reasons, *result = NULL;
     Form form = {0};
     Blocks held;
     Py_ssize_t first, enough;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!nny#y#ppiiiO!O!O!O!y*y*O:join_records", &PyList_Type, &blocks,
-                          &PyByteArray_Type, &records, &first, &enough, &form.opening,
-                          &form.opening_size, &form.closing, &form.closing_size,
-                          &form.with_answers, &form.by_votes, &form.nest.tables,
-                          &form.nest.naming, &form.nest.made, &PyTuple_Type, &members,
-                          &PyTuple_Type, &votes, &PyTuple_Type, &events, &PyTuple_Type, &reasons,
-                          &form.repeated, &form.nest.user_ids, &form.nest.users)) {
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O!O!nn$y#y#ppiiiO!O!O!O!y*O:join_records", names, &PyList_Type, &blocks,
+            &PyByteArray_Type, &records, &first, &enough, &form.opening, &form.opening_size,
+            &form.closing, &form.closing_size, &form.with_answers, &form.by_votes,
+            &form.nest.tables, &form.nest.naming, &form.nest.made, &PyTuple_Type, &members,
+            &PyTuple_Type, &votes, &PyTuple_Type, &events, &PyTuple_Type, &reasons,
+            &form.nest.user_ids, &form.nest.users)) {
         return NULL;
     }
     Py_ssize_t count = PyByteArray_Size(records) / (Py_ssize_t)sizeof(Record);
@@ -283,7 +285,6 @@ PyObject *join_records(PyObject *module, PyObject *args)
                              &held, &form);
         release(&held);
     }
-    PyBuffer_Release(&form.repeated);
     PyBuffer_Release(&form.nest.user_ids);
     return result;
 }

@@ -79,7 +79,8 @@ static Status read_id(const char *at, const char *end, int64_t *id)
     return at > first && at < end && (*at == ',' || *at == '}') ? OK : FALLBACK;
 }
 
-Py_ssize_t place_of(const Py_buffer *ids, int64_t id)
+/* Return the position of an id in an ascending array; -1 if it is missing. */
+static Py_ssize_t place_of(const Py_buffer *ids, int64_t id)
 {
     const int64_t *known = ids->buf;
     Py_ssize_t low = 0, high = ids->len / (Py_ssize_t)sizeof(int64_t);

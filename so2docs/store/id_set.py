@@ -1,0 +1,165 @@
+"""A set of ids on disk with a bit for each id, which one process writes and many processes map.
+
+Bit `n & 7` of byte `n >> 3` says whether id `n` is in the set. Ranges without ids are holes in the
+file, so the set takes a bit for each id: 10 MB for the 80 million posts of Stack Overflow. Workers
+turn their ids into pages, and the process that writes the file only combines pages.
+
+Ids outside the range of 32 bits, such as -1, are in pages that follow the bits; a reader keeps
+these in memory. Published dumps have one such id, user -1.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+
+from so2docs.store.disk import write_all
+
+_PAGE_BITS = 12
+_PAGE = 1 << _PAGE_BITS
+_PAGE_BYTES = _PAGE // 8
+_PAGES_IN_FILE = 1 << 32 - _PAGE_BITS
+_FAR_PAGE = struct.Struct(f"=q{_PAGE_BYTES}s")
+_END = struct.Struct("=q")
+"""End of the file: the number of pages after the bits."""
+
+Pages = dict[int, int]
+"""Ids as integers with a bit for each id, by `id >> 12`."""
+
+
+def to_pages(ids: Iterable[int]) -> Pages:
+    """Convert ids, in any order, to pages."""
+    pages: Pages = {}
+    flags, current = bytearray(b"0") * _PAGE, None
+    for number in sorted(ids):
+        if number >> _PAGE_BITS != current:
+            if current is not None:
+                pages[current] = int(flags, 2)
+            current = number >> _PAGE_BITS
+            flags = bytearray(b"0") * _PAGE
+        flags[~(number & (_PAGE - 1))] = 0x31
+    if current is not None:
+        pages[current] = int(flags, 2)
+    return pages
+
+
+def count_pages(ids: Sequence[int]) -> list[Pages]:
+    """Convert ids to the pages of all of them and, if any, those of the ids that are repeated."""
+    distinct = set(ids)
+    if len(distinct) == len(ids):
+        return [to_pages(distinct)]
+    return [to_pages(distinct), to_pages(n for n, count in Counter(ids).items() if count > 1)]
+
+
+def ids_in_pages(pages: Pages) -> Iterator[int]:
+    """Yield the ids of pages, in ascending order."""
+    for page, bits in sorted(pages.items()):
+        remaining = bits
+        while remaining:
+            lowest = remaining & -remaining
+            yield page << _PAGE_BITS | lowest.bit_length() - 1
+            remaining ^= lowest
+
+
+class IdSetWriter(AbstractContextManager["IdSetWriter"]):
+    """Writes a set, which readers can open after `finish`; an unfinished file is removed.
+
+    Attributes:
+        repeated: The ids that were added more than once.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._far: Pages = {}
+        self.repeated: Pages = {}
+        self._is_finished = False
+        self._file = open(path, "w+b", buffering=0)  # noqa: SIM115
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+        if not self._is_finished:
+            with suppress(OSError):
+                os.unlink(self._path)
+
+    def add(self, pages: Pages) -> None:
+        """Add ids, as returned by `to_pages`."""
+        for page, bits in pages.items():
+            before = self._read(page)
+            if repeated := before & bits:
+                self.repeated[page] = self.repeated.get(page, 0) | repeated
+            if before | bits != before:
+                self._write(page, before | bits)
+
+    def add_id(self, number: int) -> None:
+        """Add one id."""
+        self.add({number >> _PAGE_BITS: 1 << (number & (_PAGE - 1))})
+
+    def __contains__(self, number: int) -> bool:
+        return bool(self._read(number >> _PAGE_BITS) >> (number & (_PAGE - 1)) & 1)
+
+    def _read(self, page: int) -> int:
+        if not 0 <= page < _PAGES_IN_FILE:
+            return self._far.get(page, 0)
+        self._file.seek(page * _PAGE_BYTES)
+        return int.from_bytes(self._file.read(_PAGE_BYTES), "little")
+
+    def _write(self, page: int, bits: int) -> None:
+        if not 0 <= page < _PAGES_IN_FILE:
+            self._far[page] = bits
+            return
+        self._write_at(page * _PAGE_BYTES, bits.to_bytes(_PAGE_BYTES, "little"))
+
+    def _write_at(self, offset: int, data: bytes) -> None:
+        try:
+            self._file.seek(offset)
+            write_all(self._file, data)
+        except OSError as error:
+            error.filename = self._path
+            raise
+
+    def finish(self) -> None:
+        """Write the end of the file."""
+        pages = (
+            _FAR_PAGE.pack(page, bits.to_bytes(_PAGE_BYTES, "little"))
+            for page, bits in sorted(self._far.items())
+        )
+        end = self._file.seek(0, os.SEEK_END)
+        self._write_at(end, b"".join(pages) + _END.pack(len(self._far)))
+        self._is_finished = True
+
+
+class IdSet:
+    """A finished set, mapped into memory.
+
+    Attributes:
+        bits: The bits of the ids from 0 on, and bytes that do not belong to them.
+        limit: The first id whose bit is not in `bits`.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Map a set. Raises `OSError` if the file cannot be read."""
+        with Path(path).open("rb") as file:
+            self.bits = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        (count,) = _END.unpack_from(self.bits, len(self.bits) - _END.size)
+        end = len(self.bits) - _END.size - count * _FAR_PAGE.size
+        self.limit = end * 8
+        self._far: Pages = {
+            page: int.from_bytes(bits, "little")
+            for page, bits in _FAR_PAGE.iter_unpack(self.bits[end : len(self.bits) - _END.size])
+        }
+
+    def __contains__(self, number: object) -> bool:
+        if not isinstance(number, int):
+            return False
+        if 0 <= number < self.limit:
+            return bool(self.bits[number >> 3] >> (number & 7) & 1)
+        return bool(self._far.get(number >> _PAGE_BITS, 0) >> (number & (_PAGE - 1)) & 1)
+
+    def far_ids(self) -> list[int]:
+        """Return the ids outside the range of 32 bits, which `bits` does not contain."""
+        return list(ids_in_pages(self._far))
