@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     from so2docs.extensions.folders import for_each_site
     from so2docs.extensions.inspection.inspect import Inspection, inspect
     from so2docs.extensions.parquet.frames import Frame
+    from so2docs.extensions.recipes.recipe import Description, Recipe, Setting
     from so2docs.extensions.sqlite.build import Database, to_sqlite
     from so2docs.extensions.statistics.stats import Scores, Stats, stats
     from so2docs.extensions.tables.report import FlatTable, TablesReport
     from so2docs.extensions.tables.stream import Rows, rows
     from so2docs.extensions.tables.tables import tables
     from so2docs.extensions.tables.tags import Tags, TagsReport, tags
-    from so2docs.options.recipe import Adjustments, Description, Recipe, Setting
     from so2docs.reader.collection import Collection
     from so2docs.reader.collection import open as open  # noqa: A004
     from so2docs.reader.framed import Selection
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
 # cog.outl(text(cog.inFile))
 # ]]]
 __all__ = [
-    "Adjustments", "ArchiveError", "ChangedDumpError", "Changes", "ClusterError", "Collection",
-    "Database", "Description", "DiskFullError", "DocumentNotFoundError", "Documents", "DumpError",
+    "ArchiveError", "ChangedDumpError", "Changes", "ClusterError", "Collection", "Database",
+    "Description", "DiskFullError", "DocumentNotFoundError", "Documents", "DumpError",
     "DumpNotFoundError", "FlatTable", "Frame", "Inspection", "InternalError", "Location",
     "MalformedDumpError", "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError",
     "Recipe", "RecipeError", "Report", "RowCounts", "Rows", "Scores", "Selection", "Setting",
@@ -81,25 +81,24 @@ __all__ = [
     "for_each_site", "inspect", "read", "rows", "stats", "tables", "tags", "to_sqlite", "verify",
 ]  # fmt: skip
 _MODULES = {
-    "Adjustments": "options.recipe", "ArchiveError": "errors", "ChangedDumpError": "errors",
-    "Changes": "extensions.changes.diff", "ClusterError": "errors",
-    "Collection": "reader.collection", "Database": "extensions.sqlite.build",
-    "Description": "options.recipe", "DiskFullError": "errors", "DocumentNotFoundError": "errors",
-    "Documents": "api.documents", "DumpError": "errors", "DumpNotFoundError": "errors",
-    "FlatTable": "extensions.tables.report", "Frame": "extensions.parquet.frames",
-    "Inspection": "extensions.inspection.inspect", "InternalError": "errors", "Location": "errors",
-    "MalformedDumpError": "errors", "OptionError": "errors", "OutputError": "errors",
-    "OutputExistsError": "errors", "OutputNotFoundError": "errors", "Recipe": "options.recipe",
-    "RecipeError": "errors", "Report": "report", "RowCounts": "counts",
-    "Rows": "extensions.tables.stream", "Scores": "extensions.statistics.stats",
-    "Selection": "reader.framed", "Setting": "options.recipe", "SiteResult": "api.sites",
-    "So2docsError": "errors", "SpillError": "errors", "SpillTakenError": "errors",
-    "Stats": "extensions.statistics.stats", "Summary": "extensions.changes.compare",
-    "TableCounts": "counts", "TablesReport": "extensions.tables.report",
-    "Tags": "extensions.tables.tags", "TagsReport": "extensions.tables.tags",
-    "TruncatedDumpError": "errors", "Verified": "extensions.cards.manifest",
-    "WorkerDiedError": "errors", "convert": "api.convert", "convert_all": "api.batch",
-    "diff": "extensions.changes.diff", "documents": "api.documents",
+    "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "extensions.changes.diff",
+    "ClusterError": "errors", "Collection": "reader.collection",
+    "Database": "extensions.sqlite.build", "Description": "extensions.recipes.recipe",
+    "DiskFullError": "errors", "DocumentNotFoundError": "errors", "Documents": "api.documents",
+    "DumpError": "errors", "DumpNotFoundError": "errors", "FlatTable": "extensions.tables.report",
+    "Frame": "extensions.parquet.frames", "Inspection": "extensions.inspection.inspect",
+    "InternalError": "errors", "Location": "errors", "MalformedDumpError": "errors",
+    "OptionError": "errors", "OutputError": "errors", "OutputExistsError": "errors",
+    "OutputNotFoundError": "errors", "Recipe": "extensions.recipes.recipe", "RecipeError": "errors",
+    "Report": "report", "RowCounts": "counts", "Rows": "extensions.tables.stream",
+    "Scores": "extensions.statistics.stats", "Selection": "reader.framed",
+    "Setting": "extensions.recipes.recipe", "SiteResult": "api.sites", "So2docsError": "errors",
+    "SpillError": "errors", "SpillTakenError": "errors", "Stats": "extensions.statistics.stats",
+    "Summary": "extensions.changes.compare", "TableCounts": "counts",
+    "TablesReport": "extensions.tables.report", "Tags": "extensions.tables.tags",
+    "TagsReport": "extensions.tables.tags", "TruncatedDumpError": "errors",
+    "Verified": "extensions.cards.manifest", "WorkerDiedError": "errors", "convert": "api.convert",
+    "convert_all": "api.batch", "diff": "extensions.changes.diff", "documents": "api.documents",
     "for_each_site": "extensions.folders", "inspect": "extensions.inspection.inspect",
     "open": "reader.collection", "read": "reader.reading", "rows": "extensions.tables.stream",
     "stats": "extensions.statistics.stats", "tables": "extensions.tables.tables",

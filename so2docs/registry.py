@@ -40,7 +40,8 @@ CAPABILITIES = {
     ),
     "recipes": Capability(
         commands={"recipes": "List the recipes for data sets, with their settings."},
-        hooks={"recipes": "catalog:RECIPES"},
+        names={"recipe": "Description Recipe Setting"},
+        hooks={"transform": "options:RecipeOptions"},
     ),
     "tables": Capability(
         commands={

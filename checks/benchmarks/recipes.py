@@ -16,7 +16,7 @@ from make_dump import size as parse_size
 from measure import Measured, run
 
 DOCUMENTS, PARQUET, SQLITE = "documents", "documents as Parquet", "`sqlite` from documents"
-RECIPES = ("thread", "qa", "messages", "pairs", "preferences", "chunks", "blocks", "hub")
+RECIPES = ("thread", "qa", "messages", "pairs", "preferences", "chunks", "hub")
 
 
 def make(name: str, dump: Path, jobs: str) -> Measured:

@@ -12,10 +12,10 @@ from so2docs.api.sites import Done, SiteResult, WhenDone, dump_tasks, plan_outpu
 from so2docs.errors import OptionError, flag
 from so2docs.options.option import path
 from so2docs.options.output_form import check_several, output_form, output_suffix
-from so2docs.options.request import build_run_options, find_recipe, validate_keywords
+from so2docs.options.request import build_run_options, validate_keywords
 from so2docs.options.signatures import spell_out
 from so2docs.options.sites import without_date
-from so2docs.options.table import OF_CONVERT, taken_by
+from so2docs.options.table import OF_CONVERT, TRANSFORM_OPTIONS, taken_by
 from so2docs.output.additions import find_addition
 from so2docs.output.new_files import open_folder, write_file
 from so2docs.output.part_files import FAILED, side_file
@@ -74,13 +74,13 @@ def convert_all(
             f"{flag('nest')}, "
             "which reads the tables next to the posts of each dump"
         )
-    choice = find_recipe(kwargs)
-    if choice is not None and choice.recipe.files:
+    transform = TRANSFORM_OPTIONS.of(kwargs).transform
+    if transform is not None and transform.files:
         raise OptionError(
-            f"{flag('recipe', choice.spec)} cannot be used with several dumps; convert one at a "
+            f"{flag('recipe', transform.name)} cannot be used with several dumps; convert one at a "
             "time"
         )
-    by_site = choice is not None and choice.recipe.is_by_site
+    by_site = transform is not None and transform.is_by_site
     end = f"{os.sep}train{end}" if by_site else end
     planned = plan_outputs(sources, folder, end)
     if kwargs.get("site") is not None and len(planned) > 1:

@@ -23,7 +23,7 @@ from so2docs.errors import (
     OptionError,
     flag,
 )
-from so2docs.options.output_form import default_output, output_form, records_path
+from so2docs.options.output_form import default_output, output_form
 from so2docs.options.request import (
     build_run_options,
     validate_keywords,
@@ -31,6 +31,7 @@ from so2docs.options.request import (
 from so2docs.options.signatures import spell_out
 from so2docs.options.table import (
     OF_CONVERT,
+    TRANSFORM_OPTIONS,
     Options,
     RunOptions,
     taken_by,
@@ -106,7 +107,7 @@ def convert_validated(
     into a folder and `Addition.describe` after them.
     """
     path = os.fspath(default_output(kwargs) if output is None else output)
-    path = records_path(output, kwargs) or path
+    path = TRANSFORM_OPTIONS.find_output(None if output is None else path, kwargs) or path
     run = build_run_options(kwargs)
     if path == run.report == "-":
         raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")

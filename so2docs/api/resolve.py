@@ -51,14 +51,15 @@ def options_for(
     elif site is not None and field is None:
         checked_host(site)
     options = _choose_tables(source, kwargs, options)
-    if options.recipe is None:
+    transform = options.transform
+    if transform is None:
         return options
-    optional = [name for name in options.recipe.recipe.optional_tables if name not in options.nest]
+    optional = [name for name in transform.optional_tables if name not in options.nest]
     present = source.select_present(optional)
     for name in sorted({*optional} - {*present}):
         log.info(
             "recipe %s: records do not contain the %s, which were not found",
-            options.recipe.spec,
+            transform.name,
             name,
         )
     return replace(options, nest=tables_to_nest([*options.nest, *present], {}))
@@ -81,7 +82,7 @@ def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) 
     """Add the tables to restore a date from; leave out missing tables with `if_present`."""
     for_state = _tables_for_state(options)
     if options.if_present:
-        required = {*table_files(kwargs), *(options.recipe.recipe.tables if options.recipe else ())}
+        required = {*table_files(kwargs), *(options.transform.tables if options.transform else ())}
         wanted = [
             name
             for name in (*options.nest, *for_state)

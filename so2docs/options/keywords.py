@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from typing import Any, Literal, TypedDict
 
-from so2docs.options.recipe import Recipe
-
 # [[[cog
 # from support.keywords_text import text
 # cog.outl(f"\n\n{text()}\n\n")
@@ -23,20 +21,17 @@ FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "pa
 RecipeName = Literal[
     "preferences",
     "pairs",
-    "triplets",
-    "texts",
     "qa",
     "messages",
     "thread",
     "chunks",
-    "blocks",
-    "edits",
     "hub",
     "beir",
     "duplicates",
     "dpo",
     "sft",
     "rag",
+    "cqadupstack",
 ]
 
 
@@ -70,7 +65,7 @@ class DocumentKeywords(QuestionKeywords, total=False):
     limit: int | None
     fields: str | Iterable[str] | None
     drop_fields: str | Iterable[str] | None
-    recipe: RecipeName | Recipe | Callable[..., Any] | None
+    recipe: RecipeName | Callable[..., Any] | None
     settings: str | Mapping[str, Any] | Iterable[str] | None
     without_linked: bool
     attribution: bool

@@ -247,6 +247,13 @@ def contradiction(*names: str) -> OptionError:
     return OptionError(f"{flags} contradict each other; give one of them")
 
 
+def lacks_field(subject: str, needed: str) -> OptionError:
+    """Make the error for an option that needs a field that is left out."""
+    return OptionError(
+        f"{subject} needs {needed}, which {flag('fields')} or {flag('drop_fields')} leaves out"
+    )
+
+
 def _is_a(value: object, kind: Any) -> bool:
     if kind is Iterable:
         return isinstance(value, list) and all(isinstance(part, str) for part in value)

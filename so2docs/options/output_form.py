@@ -17,12 +17,8 @@ from so2docs.options.choices import (
     formats_from_name,
     split_compression,
 )
-from so2docs.options.request import find_recipe
 from so2docs.options.split import Split
-from so2docs.options.table import OPTIONS, OutputForm
-
-RECORDS = "records.jsonl"
-"""Name of the temporary file from which a recipe makes several files."""
+from so2docs.options.table import OPTIONS, TRANSFORM_OPTIONS, OutputForm
 
 HUB_FILE_BYTES = 500_000_000
 """Default size of files for the Hugging Face hub, as in `datasets.Dataset.push_to_hub`."""
@@ -66,8 +62,8 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
             "digits and -_+. (none of these four at the start)"
         )
     split: Split = OPTIONS["split"].read(kwargs.get("split"))
-    choice = find_recipe(kwargs)
-    is_for_hub = choice is not None and choice.recipe.is_by_site and output != "-"
+    transform = TRANSFORM_OPTIONS.of(kwargs).transform
+    is_for_hub = transform is not None and transform.is_by_site and output != "-"
     if is_for_hub and not split:
         split = Split(size=HUB_FILE_BYTES)
     if output == "-" and (split or name == "parquet"):
@@ -94,23 +90,6 @@ def check_several(form: OutputForm, site_field: str | None) -> None:
 def default_output(kwargs: Mapping[str, Any]) -> str:
     """Return the default name of the output, such as `questions.jsonl.gz`."""
     return f"questions{output_suffix(kwargs)}"
-
-
-def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any]) -> str | None:
-    """Return the path of the records of a recipe that writes several files; None for others."""
-    choice = find_recipe(kwargs)
-    if choice is None or not choice.recipe.files:
-        return None
-    subject = flag("recipe", choice.spec)
-    for name in ("format", "compression", "split"):
-        if kwargs.get(name) is not None:
-            raise OptionError(f"{subject} cannot be used with {flag(name)}; leave {flag(name)} out")
-    folder = choice.spec if output is None else os.fspath(output)
-    if folder == "-" or formats_from_name(folder) or os.path.isfile(folder):
-        raise OptionError(
-            f"{subject} writes a folder, but {folder} is the name of a file; choose another output"
-        )
-    return os.path.join(folder, RECORDS)
 
 
 def output_suffix(kwargs: Mapping[str, Any]) -> str:

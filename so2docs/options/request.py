@@ -12,11 +12,10 @@ from typing import Any, TypeVar
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import Core
 from so2docs.options.option import Option, Where, entries
-from so2docs.options.recipe import METADATA
-from so2docs.options.recipe_choice import RECIPE_OPTIONS, RecipeChoice, choose_recipe
 from so2docs.options.table import (
     ALL_TABLES,
     OPTIONS,
+    TRANSFORM_OPTIONS,
     Filters,
     Options,
     OutputForm,
@@ -78,7 +77,7 @@ def recorded(*parts: Any) -> dict[str, Any]:
 
 def recorded_options(options: Options) -> dict[str, Any]:
     """Return the options that determine the output of a conversion, by name, as JSON."""
-    return recorded(options, options.form, options.filters)
+    return recorded(options.records, options, options.form, options.filters)
 
 
 def build_options(
@@ -93,27 +92,22 @@ def build_options(
     Raises:
         OptionError: A value is not allowed, or two options contradict each other.
     """
-    values = _values(Options, kwargs)
-    choice = find_recipe(kwargs)
-    values |= {"recipe": choice, "core": core, "host": None, "site_field": site_field}
+    records = TRANSFORM_OPTIONS.of(kwargs)
+    transform = records.transform
+    values = _values(Options, kwargs) | {"core": core, "host": None, "site_field": site_field}
     if values.get("body") is None:
-        values["body"] = "html" if choice is None else choice.recipe.body
-    needed = [] if choice is None else [*choice.recipe.tables]
-    if values.get("without_linked"):
+        values["body"] = "html" if transform is None else transform.body
+    needed = [] if transform is None else [*transform.tables]
+    if kwargs.get("without_linked"):
         needed.append("links")
     values["nest"] = tables_to_nest([*values.get("nest", ()), *needed], table_files(kwargs))
-    form = form or OutputForm()
-    # Records of recipes cannot be looked up by question id, so leave out the index.
-    if choice is not None:
+    filters, form = build_filters(kwargs), form or OutputForm()
+    if transform is not None and transform.name:
+        # Records cannot be looked up by question id, so leave out the index.
         form = dataclasses.replace(form, is_looked_up=False)
-    filters = build_filters(kwargs)
-    if choice is not None and choice.recipe.needs_all_questions:
-        filters = dataclasses.replace(filters, accepted=False)
-    if choice is not None:
-        left_out = (METADATA,) if METADATA in filters.left_out else ()
-        values["recipe"] = dataclasses.replace(choice, left_out=left_out)
-        values["settings"] = tuple(choice.identified_settings.items())
-    return Options(form=form, filters=filters, **values)
+        if transform.needs_all_questions:
+            filters = dataclasses.replace(filters, accepted=False)
+    return Options(form=form, filters=filters, records=records, **values)
 
 
 def build_filters(kwargs: Mapping[str, Any]) -> Filters:
@@ -138,21 +132,6 @@ def table_files(kwargs: Mapping[str, Any]) -> Tables:
     """Return the files of tables in keywords, by the name of the table."""
     files: Tables = OPTIONS["tables"].read(kwargs.get("tables"))
     return files
-
-
-def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
-    """Return the recipe in keywords with its settings; None if the keywords name no recipe.
-
-    Raises:
-        OptionError: The recipe is unknown, or an option needs a recipe that was not chosen.
-    """
-    settings = OPTIONS["settings"].read(kwargs.get("settings"))
-    if (recipe := kwargs.get("recipe")) is None:
-        if settings:
-            raise OptionError(f"{flag('settings')} needs {flag('recipe', 'NAME')}")
-        return None
-    options = tuple(name for name in RECIPE_OPTIONS if kwargs.get(name))
-    return choose_recipe(recipe, settings, options)
 
 
 def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from so2docs.domain import CREDITED, last_moment
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import (
     FORMATS,
@@ -35,6 +34,7 @@ from so2docs.options.option import (
     end_of_period,
     entries,
     id_list,
+    lacks_field,
     names,
     option,
     path,
@@ -43,11 +43,11 @@ from so2docs.options.option import (
     size,
     tags,
 )
-from so2docs.options.recipe import METADATA, QUERIES_UNTIL
-from so2docs.options.recipe_choice import ALIASES, RECIPES, RecipeChoice, RecipeLike
 from so2docs.options.split import Split, parse_split
+from so2docs.options.transform import METADATA, Transform, TransformOptions
 from so2docs.processes.processors import count_processors
 from so2docs.progress import Shown
+from so2docs.registry import find_hook, has_hook
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
@@ -69,17 +69,6 @@ _document = partial(option, "Documents", True)
 _output = partial(option, "Output", True)
 _run = partial(option, "Run", False)
 """Functions that declare an option under a heading of the help, with the result that it affects."""
-
-
-def _lacks(subject: str, needed: str) -> OptionError:
-    return OptionError(
-        f"{subject} needs {needed}, which {flag('fields')} or {flag('drop_fields')} leaves out"
-    )
-
-
-def _with_aliases(recipe: str) -> str:
-    aliases = [alias for alias, name in ALIASES.items() if name == recipe]
-    return f"{recipe} (or {', '.join(aliases)})" if aliases else recipe
 
 
 def _progress(name: str, value: Shown) -> Shown:
@@ -267,7 +256,7 @@ class Filters(PartFilters):
                 f"{flag('fields')} is empty; name at least one, such as Id,Title,Answers.Body"
             )
         if self.min_answer_score is not None and not self.fields.has_answers:
-            raise _lacks(flag("min_answer_score"), "the answers")
+            raise lacks_field(flag("min_answer_score"), "the answers")
 
     @property
     def of_rows(self) -> Filters:
@@ -367,6 +356,17 @@ class OutputForm:
         return FORMATS[self.format].dates
 
 
+def _find_transform_options() -> type[TransformOptions]:
+    options: type[TransformOptions] = TransformOptions
+    if has_hook("transform"):
+        options = find_hook("transform")
+    return options
+
+
+TRANSFORM_OPTIONS = _find_transform_options()
+"""The class with the options of transforms in this installation."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options that determine the output.
@@ -399,36 +399,6 @@ class Options:
         more="A host such as beer.stackexchange.com. It also decides whether Markdown has "
         "formulas.",
     )
-    recipe: RecipeChoice | None = _document(
-        "Write the records of a data set instead of the documents: "
-        f"{', '.join(map(_with_aliases, RECIPES))}, or your own "
-        "package.module:function.",
-        accepts=RecipeLike | None,
-        choices=lambda: (*RECIPES, *ALIASES),
-        metavar="NAME",
-        more="A `Recipe` or a function is also accepted.",
-        parse=lambda name, value: value,
-        remember=lambda value: value and value.fingerprint,
-    )
-    settings: tuple[tuple[str, Any], ...] = _document(
-        "A setting of {recipe}; see so2docs recipes NAME.",
-        (),
-        accepts=str | Mapping[str, Any] | Iterable[str] | None,
-        default_keyword=None,
-        parse=assignments,
-        flags=("--set",),
-        metavar="NAME=VALUE",
-        more="The value is a dictionary, such as `{'min_margin': 2}`, or texts such as "
-        "`min_margin=2`.",
-        remember=dict,
-    )
-    without_linked: bool = _document(
-        "Leave out questions that a link joins to another share.",
-        False,
-        more="With a recipe and shares in {split}: no record of a question with a link, such as a "
-        "duplicate, to a question in another file.",
-    )
-    attribution: bool = _document("Add URLs, licences and authors.", False)
     body: BodyAs = _document(
         "Form of the bodies.",
         "html",
@@ -481,6 +451,7 @@ class Options:
     )
     form: OutputForm = field(default_factory=OutputForm)
     filters: Filters = field(default_factory=Filters)
+    records: TransformOptions = field(default_factory=TRANSFORM_OPTIONS)
     for_state: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
@@ -497,77 +468,22 @@ class Options:
                 f"{flag('site_field')} is {self.site_field[0]!r}; it must be a name "
                 "that no field of the documents has"
             )
-        self._check_recipe()
-        self._check_dates()
-        self._check_body()
-        fields = self.filters.fields
-        if self.form.split.by is not None and not fields.has_whole("CreationDate"):
-            raise _lacks(flag("split", self.form.split.by), "CreationDate")
-        fields.check_nested((*self.shown, *self.absent))
+        self._check_fields()
+        self.records.check(self)
         if self.filters.limit is not None and self.form.split.files is not None:
             raise OptionError(
                 f"{flag('split', str(self.form.split))} contradicts {flag('limit')}; split by "
                 f"size, as in {flag('split', '1GB')}"
             )
 
-    def _check_dates(self) -> None:
-        as_of, later = self.filters.as_of, self.later_until
-        if later is None:
-            return
-        setting = flag("settings", f"{QUERIES_UNTIL.name}={later}")
-        if as_of is None:
-            raise OptionError(f"{setting} needs {flag('as_of', 'DATE')}, the date of the corpus")
-        if last_moment(later) <= last_moment(as_of):
-            raise OptionError(f"{setting} must be after {flag('as_of', as_of)}")
-
-    def _check_body(self) -> None:
+    def _check_fields(self) -> None:
         fields = self.filters.fields
         has_body = fields.has("Body") or (fields.has_answers and fields.has_answer("Body"))
-        if self.body != "html" and self.recipe is not None and self.recipe.recipe.reads_html:
-            raise OptionError(
-                f"{flag('recipe', self.recipe.spec)} reads the HTML of the bodies; leave "
-                f"{flag('body', self.body)} out"
-            )
         if self.body != "html" and not has_body:
-            raise _lacks(flag("body", self.body), "Body")
-
-    def _check_recipe(self) -> None:
-        fields = self.filters.fields
-        needed = [*CREDITED, *(f"Answers.{name}" for name in CREDITED if fields.has_answers)]
-        needed = needed if self.is_attributed else []
-        subject = flag("attribution", True)
-        if self.without_linked and None in (self.recipe, self.form.split.shares):
-            shares = "train=0.9,test=0.1"
-            needed_option = flag("recipe") if self.form.split.shares else flag("split", shares)
-            raise OptionError(f"{flag('without_linked', True)} needs {needed_option}")
-        if METADATA in self.filters.left_out:
-            whole = None if self.recipe is None else replace(self.recipe, left_out=())
-            schema = {} if whole is None else whole.recipe.schema
-            if schema is not None and METADATA not in schema.get("properties", ()):
-                raise OptionError(
-                    f"{flag('drop_fields', METADATA)} needs a recipe whose records have this column"
-                )
-        if self.recipe is not None:
-            recipe, name = self.recipe.recipe, self.form.format
-            subject = flag("recipe", recipe.name)
-            needed += recipe.fields
-            if name not in ("jsonl", "json", "parquet"):
-                raise OptionError(
-                    f"{subject} supports the formats jsonl, json and parquet, not {name}"
-                )
-            if name == "parquet" and recipe.schema is None:
-                raise OptionError(
-                    f"{subject}: {flag('format', 'parquet')} needs columns; give a Recipe with a "
-                    "schema instead of a function"
-                )
-            if self.site_field is not None and self.recipe.spec in RECIPES:
-                raise OptionError(
-                    f"{flag('site_field', self.site_field[0])} applies only to documents, and the "
-                    f"records of {subject} have columns of their own; leave it out"
-                )
-        missing = [path for path in needed if not fields.has_whole(path)]
-        if missing:
-            raise _lacks(subject, missing[0])
+            raise lacks_field(flag("body", self.body), "Body")
+        if self.form.split.by is not None and not fields.has_whole("CreationDate"):
+            raise lacks_field(flag("split", self.form.split.by), "CreationDate")
+        fields.check_nested((*self.shown, *self.absent))
 
     @property
     def skip_malformed(self) -> bool:
@@ -575,16 +491,20 @@ class Options:
         return self.errors == "skip"
 
     @property
+    def transform(self) -> Transform | None:
+        """The transform of the documents; None if they are written as they are."""
+        return self.records.transform
+
+    @property
     def is_attributed(self) -> bool:
         """Whether documents contain an attribution."""
-        return self.attribution or (self.recipe is not None and bool(self.recipe.recipe.attributed))
+        return self.transform is not None and bool(self.transform.attributed)
 
     @property
     def restores_markdown(self) -> bool:
         """Whether bodies restored by `as_of` stay Markdown; then all bodies are converted early."""
-        recipe = None if self.recipe is None else self.recipe.recipe
-        reads_html = recipe is not None and (recipe.lower_headings > 0 or recipe.without_banner)
-        return self.filters.as_of is not None and self.body == "markdown" and not reads_html
+        needs_html = self.transform is not None and self.transform.needs_html
+        return self.filters.as_of is not None and self.body == "markdown" and not needs_html
 
     @property
     def later_body(self) -> BodyAs:
@@ -594,7 +514,7 @@ class Options:
     @property
     def changes_documents(self) -> bool:
         """Whether nested documents are changed before they are written."""
-        return self.recipe is not None or self.is_attributed or self.later_body != "html"
+        return self.transform is not None or self.later_body != "html"
 
     @property
     def needs_all_keys(self) -> bool:
@@ -617,7 +537,7 @@ class Options:
     @property
     def later_until(self) -> str | None:
         """The date of questions asked after `as_of`; None to leave them out."""
-        return None if self.recipe is None else self.recipe.recipe.later_until
+        return None if self.transform is None else self.transform.later_until
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -736,15 +656,9 @@ class RunOptions:
         return self.jobs or count_processors()
 
 
-OPTIONS: dict[str, Option] = {
-    entry.name: entry
-    for entry in (
-        *entries(Filters),
-        *entries(Options),
-        *entries(OutputForm),
-        *entries(RunOptions),
-    )
-}
+_CLASSES: tuple[type, ...] = (Filters, TRANSFORM_OPTIONS, Options, OutputForm, RunOptions)
+
+OPTIONS: dict[str, Option] = {entry.name: entry for kind in _CLASSES for entry in entries(kind)}
 """All options of a conversion, by name."""
 
 GROUPS = ("Input", "Filters", "Documents", "Output", "Run")

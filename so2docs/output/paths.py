@@ -59,13 +59,13 @@ class OutputPaths:
     @classmethod
     def of(cls, output: str, options: Options, run: RunOptions) -> OutputPaths:
         """Return the paths of the output of a conversion."""
-        recipe = None if options.recipe is None else options.recipe.recipe
+        transform = options.transform
         return cls(
             output,
             run.work_dir,
             options.form,
-            made_of_it=() if recipe is None else recipe.files,
-            is_by_site=recipe is not None and recipe.is_by_site,
+            made_of_it=() if transform is None else transform.files,
+            is_by_site=transform is not None and transform.is_by_site,
         )
 
     @property

@@ -8,12 +8,15 @@ record may lack the date.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+
+import orjson
 
 from so2docs.domain import share_of
 from so2docs.merge import Document, DocumentBuilder
 from so2docs.options.choices import SplitBy
 from so2docs.options.table import Options
+from so2docs.parse import bodies
 from so2docs.schema import RESERVED
 
 _DATE = re.compile(
@@ -35,11 +38,22 @@ def count_and_prepare(nested: DocumentBuilder, options: Options) -> Iterable[Doc
         documents = _label_by_date(nested, split.by)
     elif split.shares is not None:
         documents = _label_by_share(nested, split.ends)
-    if not options.changes_documents:
-        return documents
-    from so2docs.output.records import make_records  # Only needed if documents change.
+    if options.transform is not None:
+        return options.records.apply(documents, nested.counts, options)
+    convert = bodies.converter(options.later_body, options.core, options.host)
+    return documents if convert is None else _convert_bodies(documents, convert)
 
-    return make_records(documents, nested.counts, options)
+
+def _convert_bodies(
+    documents: Iterable[Document], convert: Callable[[str], str]
+) -> Iterator[Document]:
+    for document in documents:
+        question = orjson.loads(b"".join((*document.parts, b"}")))
+        for post in (question, *question.get("Answers", ())):
+            if (body := post.get("Body")) is not None:
+                post["Body"] = convert(body)
+        json = orjson.dumps(question)
+        yield Document(document.question_id, [memoryview(json)[:-1]], len(json), document.label)
 
 
 def _label_by_date(nested: Iterable[Document], by: SplitBy) -> Iterator[Document]:

@@ -149,11 +149,7 @@ class Session:
             posts.name, names.output, dump_bytes=posts.size, jobs=self.jobs, core=options.core
         )
         self.report.as_of, self.report.later_until = options.filters.as_of, options.later_until
-        if options.recipe is not None:
-            self.report.recipe = options.recipe.spec
-            self.report.records = self.report.without_record = 0
-        if options.without_linked:
-            self.report.linked_elsewhere = 0
+        options.records.prepare(self.report)
 
     def _step(self, file: TableFile, chunk_bytes: int, *, is_early: bool = False) -> FirstPass:
         return FirstPass(
@@ -209,11 +205,10 @@ class Session:
         return report
 
     def publish(self, written: Written) -> None:
-        """Make the files of the recipe, if any; then rename all files to their final names."""
-        recipe = self.options.recipe and self.options.recipe.recipe
+        """Make the files of a transform, if any; then rename all files to their final names."""
         files, record = written.files, written.record
-        if recipe and recipe.finish:
-            files, record = recipe.finish(recipe, self.names, files[0], self.report)
+        if self.names.made_of_it:
+            files, record = self.options.records.finish(self.names, files[0], self.report)
         self.spill.put("publishing", True)
         publish_all(self.names, files, written.strays, record)
 

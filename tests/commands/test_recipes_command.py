@@ -7,8 +7,9 @@ import json
 import pytest
 from support.command import run
 
+from so2docs.extensions.recipes.catalog import ALIASES, NAMES, load_recipe
+from so2docs.extensions.recipes.options import choose_recipe
 from so2docs.extensions.recipes.recipes_command import SETS
-from so2docs.options.recipe_choice import ALIASES, RECIPES, choose_recipe
 
 
 def test_lists_every_recipe() -> None:
@@ -16,11 +17,11 @@ def test_lists_every_recipe() -> None:
     assert (result.returncode, result.stderr) == (0, "")
     lines = [line.partition(": ") for line in result.stdout.splitlines()]
     heads = [line for line in lines if not line[0].startswith("  ")]
-    assert [names.split(" or ")[0] for names, _, _ in heads] == list(RECIPES)
+    assert [names.split(" or ")[0] for names, _, _ in heads] == list(NAMES)
     assert all(summary for _, _, summary in heads)
     assert all(alias in result.stdout for alias in ALIASES)
     assert [name.strip() for name, _, _ in lines if name.startswith("  ")] == sorted(
-        SETS, key=lambda name: list(RECIPES).index(SETS[name][0])
+        SETS, key=lambda name: NAMES.index(SETS[name][0])
     )
 
 
@@ -46,10 +47,10 @@ def test_finds_the_recipe_of_a_set(name: str, command: str) -> None:
 
 
 def test_lists_the_sets_that_a_word_names() -> None:
-    result = run("recipes", "flax")
+    result = run("recipes", "stackexchange")
     assert (result.returncode, result.stderr) == (0, "")
-    assert len(result.stdout.splitlines()) == 4
-    assert all("flax-sentence-embeddings" in line for line in result.stdout.splitlines())
+    assert len(result.stdout.splitlines()) == 3
+    assert all("stackexchange" in line for line in result.stdout.splitlines())
 
 
 def test_every_set_has_a_recipe_with_its_settings() -> None:
@@ -60,7 +61,7 @@ def test_every_set_has_a_recipe_with_its_settings() -> None:
 def test_an_unknown_name() -> None:
     for name, hint in (
         ("kto", "docs/rebuild.md has sets of tables, such as SQLStorm's\n"),
-        ("tripplets", "did you mean triplets?\n"),
+        ("prefrences", "did you mean preferences?\n"),
     ):
         result = run("recipes", name)
         assert (result.returncode, result.stdout) == (2, "")
@@ -73,8 +74,8 @@ def test_an_unknown_name() -> None:
 def test_describes_a_recipe(name: str) -> None:
     result = run("recipes", name)
     assert (result.returncode, result.stderr) == (0, "")
-    recipe = RECIPES[ALIASES.get(name, name)]
-    settings = [f"\n  {setting} [" for setting in recipe.adjustments.by_name]
+    recipe = load_recipe(ALIASES.get(name, name))
+    settings = [f"\n  {setting} [" for setting in recipe.settings_by_name]
     assert [setting for setting in settings if setting in result.stdout] == settings
     assert ("settings:" in result.stdout) == bool(settings)
     *_, last = result.stdout.splitlines()

@@ -157,7 +157,7 @@ def test_rare_forms_of_suggested_edits_and_rollbacks(comment: str, site: Path) -
     entry = question["History"][1]
     known = {"Id", "RevisionGUID", "CreationDate", "UserId", "Events"}
     assert {name: value for name, value in entry.items() if name not in known} == RARE[comment]
-    [record] = so2docs.documents(site, recipe="edits", jobs=1, site="a.example")
+    [record] = so2docs.documents(site, recipe="edits:EDITS", jobs=1, site="a.example")
     assert (record["before"], record["after"]) == ("old", "new")
     assert record["comment"] == RARE[comment].get("Comment", "")
 

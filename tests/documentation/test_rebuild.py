@@ -168,7 +168,7 @@ def test_duplicates(convert: Any, load: Any) -> None:
     ],
 )
 def test_texts(form: str, columns: tuple[str, ...], convert: Any, load: Any) -> None:
-    convert("flax-sentence-embeddings", **{"form=…": f"form={form}"})
+    convert("flax-sentence-embeddings", **{"texts:…": f"texts:{form}"})
     types = features_of(load("json", data_files="texts.jsonl.gz", split="train"))
     metadata = types.pop("metadata")
     assert types.pop("tags") == ["string"]

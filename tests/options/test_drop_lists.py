@@ -162,9 +162,11 @@ def test_records_of_edits_omit_text_by_dropped_users(tmp_path: Path) -> None:
     rows.append(row(Id=9, CreationDate="2020-01-05T00:00:00.000", **of_proposal))
     write_dump(tmp_path / "PostHistory.xml", *rows)
     (tmp_path / "users.txt").write_text("5\n")
-    options: Any = {"recipe": "edits", "site": "a.example", "jobs": 1}
+    options: Any = {"recipe": "edits:EDITS", "site": "a.example", "jobs": 1}
     assert [r["after"] for r in so2docs.documents(tmp_path, **options)] == texts[1:]
-    kept = so2docs.documents(tmp_path, drop_users=tmp_path / "users.txt", **options)
+    kept = so2docs.documents(
+        tmp_path, drop_users=tmp_path / "users.txt", settings="known=true", **options
+    )
     assert [(r["before"], r["after"]) for r in kept] == [("third", "fourth")]
 
 

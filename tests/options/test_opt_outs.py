@@ -173,7 +173,7 @@ OUTPUTS: list[dict[str, Any]] = [
     {"output": "q.jsonl", "format": "elasticsearch"},
     *(
         {"output": "q.jsonl", "recipe": name, "attribution": True}
-        for name in ("edits", "qa", "preferences", "thread", "blocks", "hub")
+        for name in ("edits:EDITS", "qa", "preferences", "thread", "blocks:BLOCKS", "hub")
     ),
 ]
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 import pytest
+from blocks import blocks
 
 from so2docs.errors import without_secrets
-from so2docs.extensions.recipes.parts import blocks
 from so2docs.extensions.sqlite.rows import html_to_text
 from so2docs.parse import core
 from so2docs.parse.bodies import converter

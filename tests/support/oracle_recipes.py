@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from so2docs.extensions.recipes.languages import BY_TAG, NAMES
+from blocks import BY_TAG, NAMES
+
 from so2docs.extensions.recipes.passages import Splitter
 from support import oracle_history
 
@@ -263,7 +264,6 @@ def texts(
     body: Body,
     *,
     form: str = "titlebody_best_voted_answer",
-    min_gap: int = 100,
 ) -> list[Row]:
     """Make the sets of flax-sentence-embeddings, with attribution."""
     records = []
@@ -271,15 +271,13 @@ def texts(
         title, text = question["Title"], body(unmarked(question["Body"]))
         if len(title) < 20 or not 20 <= len(text) <= 4096 or question["Score"] < 0:
             continue
-        is_single = "down" not in form
-        answers = ranked(question) if is_single else question["Answers"]
-        answers = sorted(answers, key=lambda answer: answer["Score"], reverse=True)
+        answers = sorted(question["Answers"], key=lambda answer: answer["Score"], reverse=True)
         named: Row = {}
         if "answer" in form and answers:
             named["upvoted_answer"] = answers[0]
         if "down" in form and answers:
             worst = next(a for a in answers if a["Score"] == answers[-1]["Score"])
-            if answers[0]["Score"] - worst["Score"] < min_gap:
+            if answers[0]["Score"] - worst["Score"] < 100:
                 continue
             named["downvoted_answer"] = worst
         if "answer" in form and not answers:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from so2docs.escape import for_html
-from so2docs.options.recipe_choice import find_recorded
+from so2docs.extensions.recipes.options import find_recorded
 from so2docs.schema import DATES
 
 MEANINGS = {

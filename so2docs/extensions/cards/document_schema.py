@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from so2docs.errors import OptionError
-from so2docs.options.recipe import INTEGER, TEXT, Schema, array
+from so2docs.extensions.recipes.attribution import AUTHORS
+from so2docs.extensions.recipes.recipe import INTEGER, TEXT, Schema, array
 from so2docs.options.table import Options
-from so2docs.output.attribution import AUTHORS
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     POSTS,
@@ -49,11 +49,11 @@ _UNKNOWN: Schema = {"type": ["integer", "string", "array"]}
 
 def build_schema(options: Options) -> dict[str, Any]:
     """Build the JSON Schema of the documents or records of a conversion with these options."""
-    if options.recipe is None:
+    recipe = options.transform
+    if recipe is None or not recipe.name:
         schema = _question(options)
         name, title = "questions", "A question with its answers"
     else:
-        recipe = options.recipe.recipe
         if recipe.schema is None:
             raise OptionError(f"recipe {recipe.name} has no schema; give a Recipe that has one")
         schema = dict(recipe.schema)

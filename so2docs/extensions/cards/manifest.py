@@ -21,8 +21,7 @@ from so2docs.dump.storage import unreadable_output
 from so2docs.errors import DumpError, OptionError, OutputError, flag
 from so2docs.escape import on_one_line, printable
 from so2docs.extensions.cards.document_schema import build_schema
-from so2docs.options.output_form import RECORDS
-from so2docs.options.recipe_choice import RecipeChoice
+from so2docs.extensions.recipes.options import RECORDS, find_recipe
 from so2docs.options.request import build_options
 from so2docs.options.table import OutputForm
 from so2docs.output.new_files import write_file
@@ -178,7 +177,7 @@ def _schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | 
     site_field = options["site_field"]
     try:
         if recipe is not None:
-            known = RecipeChoice(recipe).recipe.adjustments.by_name
+            known = find_recipe(recipe).settings_by_name
             settings = options["settings"].items()
             # Settings that are recorded in another form, such as a tokenizer, change no schema.
             settings = {k: v for k, v in settings if k not in known or known[k].identify is None}

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from so2docs.extensions.cards.manifest import Manifest, load
-from so2docs.options.recipe import Recipe
-from so2docs.options.recipe_choice import find_recorded
+from so2docs.extensions.recipes.options import find_recorded
+from so2docs.extensions.recipes.recipe import Recipe
 from so2docs.options.split import parse_split
 from so2docs.output.part_files import MANIFEST
 from so2docs.output.paths import OutputPaths

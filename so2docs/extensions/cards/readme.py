@@ -19,8 +19,8 @@ from so2docs.escape import for_terminal, on_one_line, to_yaml
 from so2docs.extensions.cards.columns import describe_columns
 from so2docs.extensions.cards.manifest import Manifest
 from so2docs.extensions.cards.outputs import TRAIN, DescribedOutput
+from so2docs.extensions.recipes.recipe import QUERIES_UNTIL
 from so2docs.options.option import WHOLE
-from so2docs.options.recipe import QUERIES_UNTIL
 from so2docs.options.request import recorded_options
 from so2docs.options.table import OPTIONS, Options
 from so2docs.output.provenance import File

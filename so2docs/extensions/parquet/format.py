@@ -72,13 +72,13 @@ class Parquet(Format):
     @classmethod
     def of(cls, options: Options) -> Format:
         """Make the format object for documents, or for records of a recipe with a schema."""
-        recipe = None if options.recipe is None else options.recipe.recipe
-        if recipe is None or recipe.schema is None:
+        transform = options.transform
+        if transform is None or transform.schema is None:
             form = super().of(options)
         else:
             form = RecordParquet(options.form, level=options.level)
-            form.record_schema = recipe.schema
-            form.is_one_a_question = recipe.is_by_site
+            form.record_schema = transform.schema
+            form.is_one_a_question = transform.is_by_site
         assert isinstance(form, Parquet)
         form.core, form.absent = options.core, options.absent
         return form

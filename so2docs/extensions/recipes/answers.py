@@ -1,4 +1,4 @@
-"""Recipes for training on answers: `qa`, `messages`, `pairs`, `triplets`, `preferences`.
+"""Recipes for training on answers: `qa`, `messages`, `pairs`, `preferences`.
 
 `qa` has TRL's standard prompt-completion form (https://huggingface.co/docs/trl/dataset_formats). It
 has a record for each answer, the accepted answer first, then by score; on request, only for the
@@ -19,10 +19,6 @@ card: the body of the question without its title, the better answer as `response
 it was made. TRL's examples for Llama load it (https://github.com/huggingface/trl,
 `stack_llama/scripts` and `stack_llama_2/scripts` in its research projects). The column
 `attribution`, which that set lacks, has the licences and authors.
-
-`triplets` are pairs in the form of sentence-transformers, which expects the columns in the order
-`anchor`, `positive`, `negative` (https://sbert.net/docs/sentence_transformer/dataset_overview.html).
-A negative has a score of at most 0, because an answer that readers liked is relevant too.
 
 `preferences` has the form of HuggingFaceH4/stack-exchange-preferences on the Hugging Face Hub, as
 described in its card and made by its script `make_stack_exchange.py`. It contains the questions
@@ -45,12 +41,11 @@ from typing import Any
 from so2docs.domain import rank, score
 from so2docs.errors import OptionError, flag
 from so2docs.extensions.recipes import posts
-from so2docs.options.recipe import (
+from so2docs.extensions.recipes.recipe import (
     BEST,
     BOOLEAN,
     INTEGER,
     TEXT,
-    Adjustments,
     Description,
     Document,
     Recipe,
@@ -103,7 +98,8 @@ QA = Recipe(
     attributed="posts",
     without_banner=True,
     min_answers=1,
-    adjustments=Adjustments(settings=(BEST,), options=("accepted",)),
+    settings=(BEST,),
+    variants={"accepted": {"function": partial(qa, accepted=True)}},
     description=Description(
         summary="a question and an answer, as prompt and completion",
         tasks=("question-answering", "text-generation"),
@@ -179,13 +175,11 @@ MESSAGES = replace(
             "comments", **_QA_METADATA["properties"], comments=array(record(**posts.ORIGIN))
         ),
     ),
-    adjustments=replace(
-        QA.adjustments,
-        settings=(
-            Setting("system", "Start each conversation with this system message.", str),
-            BEST,
-        ),
+    settings=(
+        Setting("system", "Start each conversation with this system message.", str),
+        BEST,
     ),
+    variants={"accepted": {"function": partial(messages, accepted=True)}},
     description=replace(
         QA.description,
         summary="a question and an answer, as a conversation (SFT)",
@@ -290,7 +284,6 @@ def draw_pairs(
     *,
     min_margin: int = 1,
     best: bool = False,
-    max_negative: int | None = None,
     dates: list[int | None] | None = None,
     apart: int = 0,
 ) -> list[tuple[int, int]]:
@@ -304,15 +297,12 @@ def draw_pairs(
         seed: Seed of the draw.
         min_margin: Minimum difference between the scores of a pair.
         best: Draw only pairs whose better answer is the first.
-        max_negative: Highest score of a worse answer; None for any score.
         dates: Dates of the answers, None for an unknown one; without a list, any dates pass.
         apart: Maximum difference between the dates of a pair.
     """
     rising = [-score for score in scores]
-    first = 0 if max_negative is None else bisect_left(rising, -max_negative)
     starts = [
-        max(first, bisect_right(rising, score + min_margin - 1))
-        for score in (rising[:1] if best else rising)
+        bisect_right(rising, score + min_margin - 1) for score in (rising[:1] if best else rising)
     ]
     if dates is None:
         worse_answers = [len(scores) - start for start in starts]
@@ -320,9 +310,8 @@ def draw_pairs(
         worse_answers = _count_near(starts, dates, apart)
     ends = list(accumulate(worse_answers))
     total = ends[-1] if ends else 0
-    numbers = range(total) if total <= MOST_PAIRS else _draw_numbers(total, seed)
     drawn = []
-    for number in sorted(numbers):
+    for number in draw_numbers(total, MOST_PAIRS, seed):
         better = bisect_right(ends, number)
         worse = range(starts[better], len(scores))
         place = number - ends[better] + worse_answers[better]
@@ -334,16 +323,17 @@ def draw_pairs(
     return drawn
 
 
-def _draw_numbers(total: int, seed: int) -> set[int]:
+def draw_numbers(total: int, most: int, seed: int) -> list[int]:
+    """Draw up to `most` of the numbers below `total`; return them in ascending order."""
     import random
 
     # Use only random(): the other functions of the module give different results in different
     # versions of Python.
     draw = random.Random(seed).random
-    numbers: set[int] = set()
-    while len(numbers) < MOST_PAIRS:
+    numbers = set(range(total)) if total <= most else set[int]()
+    while len(numbers) < min(most, total):
         numbers.add(int(draw() * total))
-    return numbers
+    return sorted(numbers)
 
 
 def _is_near(one: int | None, other: int | None, apart: int) -> bool:
@@ -405,57 +395,54 @@ PAIRS = replace(
     function=pairs,
     schema=_pairs_schema(TEXT, *_PAIR),
     min_answers=2,
-    adjustments=Adjustments(
-        settings=(
-            Setting("conversational", "Write messages instead of texts.", bool, False),
-            Setting(
-                "form",
-                "Write the columns of TRL, or of lvwerra/stack-exchange-paired.",
-                str,
-                "trl",
-                choices=("trl", "paired"),
-            ),
-            MIN_MARGIN,
-            MAX_DAYS,
-            replace(BEST, help="Use only pairs whose better answer is the best of all."),
+    settings=(
+        Setting("conversational", "Write messages instead of texts.", bool, False),
+        Setting(
+            "form",
+            "Write the columns of TRL, or of lvwerra/stack-exchange-paired.",
+            str,
+            "trl",
+            choices=("trl", "paired"),
         ),
-        variants={
-            "conversational": {
-                "function": partial(pairs, conversational=True),
-                "schema": _pairs_schema(_MESSAGES, *_PAIR),
-            },
-            "form=paired": {
-                "function": paired,
-                "schema": record(
-                    qid=INTEGER,
-                    question=TEXT,
-                    date=TEXT,
-                    metadata=array(TEXT),
-                    response_j=TEXT,
-                    response_k=TEXT,
-                    attribution=record(**posts.METADATA, response_j=_SIDE, response_k=_SIDE),
-                ),
-                "fields": (*QA.fields, "CreationDate", "OwnerUserId"),
-                "description": Description(
-                    summary=_TWO_ANSWERS,
-                    tasks=QA.description.tasks,
-                    meanings={
-                        **posts.MEANINGS,
-                        "question": "body of the question, without its title",
-                        "date": "date of the question",
-                        "metadata": "URLs of the question, the site and the author of the question",
-                        "response_j": "better answer",
-                        "response_k": "worse answer",
-                        "attribution": "source, licence and authors of the question",
-                        "attribution.response_j": _ABOUT_ANSWER.format("better"),
-                        "attribution.response_k": _ABOUT_ANSWER.format("worse"),
-                    },
-                ),
-            },
-        },
-        needs_all_answers=True,
-        check=_check_form,
+        MIN_MARGIN,
+        MAX_DAYS,
+        replace(BEST, help="Use only pairs whose better answer is the best of all."),
     ),
+    variants={
+        "conversational=True": {
+            "function": partial(pairs, conversational=True),
+            "schema": _pairs_schema(_MESSAGES, *_PAIR),
+        },
+        "form=paired": {
+            "function": paired,
+            "schema": record(
+                qid=INTEGER,
+                question=TEXT,
+                date=TEXT,
+                metadata=array(TEXT),
+                response_j=TEXT,
+                response_k=TEXT,
+                attribution=record(**posts.METADATA, response_j=_SIDE, response_k=_SIDE),
+            ),
+            "fields": (*QA.fields, "CreationDate", "OwnerUserId"),
+            "description": Description(
+                summary=_TWO_ANSWERS,
+                tasks=QA.description.tasks,
+                meanings={
+                    **posts.MEANINGS,
+                    "question": "body of the question, without its title",
+                    "date": "date of the question",
+                    "metadata": "URLs of the question, the site and the author of the question",
+                    "response_j": "better answer",
+                    "response_k": "worse answer",
+                    "attribution": "source, licence and authors of the question",
+                    "attribution.response_j": _ABOUT_ANSWER.format("better"),
+                    "attribution.response_k": _ABOUT_ANSWER.format("worse"),
+                },
+            ),
+        },
+    },
+    check=_check_form,
     description=replace(
         QA.description,
         summary=_TWO_ANSWERS,
@@ -469,40 +456,6 @@ PAIRS = replace(
             "score_rejected": "score of the worse answer, like `pm_score` of `preferences`",
             "metadata.chosen": _ABOUT_ANSWER.format("better"),
             "metadata.rejected": _ABOUT_ANSWER.format("worse"),
-        },
-    ),
-)
-
-
-def triplets(question: Document, **selection: Any) -> Iterator[Record]:
-    """Make records with anchor (the question), positive and negative from up to ten pairs."""
-    for asked, positive, negative, others in _pairs(question, **{"max_negative": 0, **selection}):
-        yield {"anchor": asked, "positive": positive, "negative": negative, **others}
-
-
-TRIPLETS = replace(
-    PAIRS,
-    name="triplets",
-    function=triplets,
-    schema=_pairs_schema(TEXT, "anchor", "positive", "negative"),
-    adjustments=Adjustments(
-        settings=(
-            MIN_MARGIN,
-            MAX_DAYS,
-            Setting("max_negative", "Highest score of a negative.", int, 0),
-            replace(BEST, help="Use only pairs whose positive is the best of all answers."),
-        ),
-        needs_all_answers=True,
-    ),
-    description=replace(
-        PAIRS.description,
-        summary="a question, a better and a worse answer, for embeddings",
-        tasks=("sentence-similarity", "text-ranking"),
-        meanings={
-            **PAIRS.description.meanings,
-            "anchor": "question: title and body",
-            "positive": "better answer",
-            "negative": "worse answer",
         },
     ),
 )

@@ -32,12 +32,10 @@ import orjson
 
 from so2docs.errors import OptionError, flag
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.record_sets import README, finish_set
-from so2docs.options.recipe import (
+from so2docs.extensions.recipes.recipe import (
     INTEGER,
     QUERIES_UNTIL,
     TEXT,
-    Adjustments,
     Description,
     Document,
     Recipe,
@@ -45,6 +43,7 @@ from so2docs.options.recipe import (
     Setting,
     record,
 )
+from so2docs.extensions.recipes.record_sets import README, finish_set
 from so2docs.output.file import Output
 from so2docs.schema import ASKED_LATER
 from so2docs.store.id_set import IdSetWriter
@@ -183,30 +182,28 @@ BEIR = Recipe(
     finish=partial(finish_set, write=write_files, text=_README_TEXT),
     without_banner=True,
     questions_only=True,
-    adjustments=Adjustments(
-        settings=(
-            Setting(
-                "links",
-                "Links to relevant questions: of duplicates, those in texts, or both, with the "
-                "scores 2 and 1.",
-                str,
-                "duplicate",
-                choices=tuple(_SCORES),
-            ),
-            QUERIES_UNTIL,
+    settings=(
+        Setting(
+            "links",
+            "Links to relevant questions: of duplicates, those in texts, or both, with the "
+            "scores 2 and 1.",
+            str,
+            "duplicate",
+            choices=tuple(_SCORES),
         ),
-        variants={
-            "accepted": {
-                "function": accepted,
-                "tables": (),
-                "fields": ("Id", "Title", "AcceptedAnswerId", "Answers.Id", "Answers.Body"),
-                "without_banner": False,
-                "questions_only": False,
-                "needs_all_questions": True,
-                "adjustments": Adjustments(check=_refuse_links),
-            },
-        },
+        QUERIES_UNTIL,
     ),
+    variants={
+        "accepted": {
+            "function": accepted,
+            "tables": (),
+            "fields": ("Id", "Title", "AcceptedAnswerId", "Answers.Id", "Answers.Body"),
+            "without_banner": False,
+            "questions_only": False,
+            "needs_all_questions": True,
+            "check": _refuse_links,
+        },
+    },
     description=Description(
         summary="an entry of the corpus, a query or a judgement of a benchmark for retrieval",
         tasks=("text-retrieval",),

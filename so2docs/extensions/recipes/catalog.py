@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from so2docs.options.recipe import Recipe
+if TYPE_CHECKING:
+    from so2docs.extensions.recipes.recipe import Recipe
 
 _MODULES = {
     "preferences": "answers",
     "pairs": "answers",
-    "triplets": "answers",
-    "texts": "embeddings",
     "qa": "answers",
     "messages": "answers",
     "thread": "threads",
     "chunks": "threads",
-    "blocks": "parts",
-    "edits": "parts",
     "hub": "hub",
     "beir": "beir",
     "duplicates": "duplicates",
 }
-"""Module of each recipe; the name of the recipe in capitals is its name there."""
+"""Module of each recipe, in which its name in capitals is the recipe."""
+
+NAMES = tuple(_MODULES)
+"""Names of the recipes, in the order of lists."""
+
+ALIASES = {"dpo": "pairs", "sft": "messages", "rag": "chunks", "cqadupstack": "beir"}
+"""Recipes by other common names: the purpose of the records, or the set that people know."""
 
 
-class _Recipes(Mapping[str, Recipe]):
-    def __getitem__(self, name: str) -> Recipe:
-        return _load(name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in _MODULES
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_MODULES)
-
-    def __len__(self) -> int:
-        return len(_MODULES)
-
-
-@cache
-def _load(name: str) -> Recipe:
+def load_recipe(name: str) -> Recipe:
+    """Import a recipe of this package."""
     module = import_module(f"so2docs.extensions.recipes.{_MODULES[name]}")
     recipe: Recipe = getattr(module, name.upper())
     return recipe
-
-
-RECIPES: Mapping[str, Recipe] = _Recipes()

@@ -26,8 +26,7 @@ from typing import IO, Any
 import orjson
 
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.record_sets import README, finish_set
-from so2docs.options.recipe import (
+from so2docs.extensions.recipes.recipe import (
     INTEGER,
     TEXT,
     Description,
@@ -37,6 +36,7 @@ from so2docs.options.recipe import (
     array,
     record,
 )
+from so2docs.extensions.recipes.record_sets import README, finish_set
 from so2docs.output.file import Output
 from so2docs.output.part_files import explain_errors
 

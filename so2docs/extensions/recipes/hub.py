@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from so2docs.extensions.recipes import posts
-from so2docs.options.recipe import (
+from so2docs.extensions.recipes.recipe import (
     BEST,
     BOOLEAN,
     INTEGER,
     TEXT,
-    Adjustments,
     Description,
     Document,
     Recipe,
@@ -89,7 +88,7 @@ HUB = Recipe(
     fields=("Id", "PostTypeId", "AcceptedAnswerId", "Answers.Id", "Answers.PostTypeId"),
     body="markdown",
     is_by_site=True,
-    adjustments=Adjustments(settings=(BEST,)),
+    settings=(BEST,),
     description=Description(
         summary="a question with its answers and comments, for the Hugging Face Hub",
         tasks=("question-answering", "text-generation"),

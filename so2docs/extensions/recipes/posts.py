@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from so2docs.domain import score
-from so2docs.options.recipe import BOOLEAN, INTEGER, TEXT, Schema, array, record
-from so2docs.output.attribution import writers
+from so2docs.extensions.recipes.attribution import writers
+from so2docs.extensions.recipes.recipe import BOOLEAN, INTEGER, TEXT, Schema, array, record
 
 Post = dict[str, Any]
 
@@ -32,21 +32,10 @@ SIDE: dict[str, Schema] = {
 }
 """Metadata of an answer."""
 
-POST: dict[str, Schema] = {
-    "qid": INTEGER,
-    "post_id": INTEGER,
-    "url": TEXT,
-    "site": TEXT,
-    "title": TEXT,
-    "tags": array(TEXT),
-}
-"""Metadata of the post that contains a part, such as a code block."""
-
 MEANINGS = {
     "id": "id, unique across sites",
     "qid": "id of the question on its site",
     "answer_id": "id of the answer on its site; absent for a question",
-    "post_id": "id of the post on its site",
     "url": "URL of the post",
     "site": "host name of the site",
     "title": "title of the question",
@@ -148,18 +137,6 @@ def side(answer: Post, question: Post, base: str) -> dict[str, Any]:
         "score": score(answer),
         "accepted": is_accepted(answer, question),
         **origin(answer, base),
-    }
-
-
-def post_metadata(question: Post, post: Post) -> dict[str, Any]:
-    """Make an object of the schema `POST` from a question or one of its answers."""
-    return {
-        "qid": question["Id"],
-        "post_id": post["Id"],
-        "url": post["Url"],
-        "site": site(question),
-        "title": question.get("Title", ""),
-        "tags": question.get("Tags", []),
     }
 
 

@@ -15,24 +15,15 @@ import click
 from so2docs.commands.options import command
 from so2docs.commands.terminal import allow_any_encoding
 from so2docs.errors import OptionError, did_you_mean
-from so2docs.options.recipe import Recipe
-from so2docs.options.recipe_choice import ALIASES, RECIPES, choose_recipe
+from so2docs.extensions.recipes.catalog import ALIASES, NAMES, load_recipe
+from so2docs.extensions.recipes.options import choose_recipe
+from so2docs.extensions.recipes.recipe import Recipe
 
 _SHOWN = 60
 
-_FLAX = "flax-sentence-embeddings/stackexchange_{}_jsonl"
 SETS: dict[str, tuple[str, dict[str, str]]] = {
     "HuggingFaceH4/stack-exchange-preferences": ("preferences", {}),
     "lvwerra/stack-exchange-paired": ("pairs", {"form": "paired"}),
-    _FLAX.format("titlebody_best_voted_answer"): ("texts", {}),
-    **{
-        _FLAX.format(form): ("texts", {"form": form})
-        for form in (
-            "title_best_voted_answer",
-            "titlebody_best_and_down_voted_answer",
-            "title_body",
-        )
-    },
     "common-pile/stackexchange": ("thread", {}),
     "HuggingFaceTB/stackexchange_2025_md": ("hub", {}),
     "BeIR/cqadupstack": ("beir", {}),
@@ -58,20 +49,20 @@ def recipes(name: str | None) -> None:
     """
     allow_any_encoding()
     if name is None:
-        for recipe in map(RECIPES.__getitem__, RECIPES):
+        for recipe in map(load_recipe, NAMES):
             click.echo(_title(recipe))
             _list_sets(set_ for set_, (made_by, _) in SETS.items() if made_by == recipe.name)
         return
     # Find recipes in the current folder; at the end, so that no file there replaces a module.
     sys.path.append(os.getcwd())
     settings: dict[str, str] = {}
-    if name not in RECIPES and name not in ALIASES and ":" not in name:
+    if name not in NAMES and name not in ALIASES and ":" not in name:
         sets = [set_ for set_ in SETS if name.lower() in set_.lower()]
         if not sets:
-            names = (*RECIPES, *ALIASES)
+            names = (*NAMES, *ALIASES)
             raise OptionError(
                 f"{name!r} is not a recipe or a part of the name of a set; recipes are "
-                f"{', '.join(RECIPES)}, or package.module:name of your own; docs/rebuild.md has "
+                f"{', '.join(NAMES)}, or package.module:name of your own; docs/rebuild.md has "
                 f"sets of tables, such as SQLStorm's{did_you_mean(name, names)}"
             )
         _list_sets(sets)
@@ -93,7 +84,7 @@ def _describe(name: str, given: dict[str, str]) -> None:
     choice = choose_recipe(name, given)
     recipe = choice.recipe
     click.echo(_title(recipe))
-    settings = [setting.description for setting in recipe.adjustments.settings]
+    settings = [setting.description for setting in recipe.settings]
     for heading, lines in (("settings", settings), ("columns", _columns(recipe))):
         if lines:
             click.echo(f"\n{heading}:")

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from so2docs.escape import to_yaml
-from so2docs.options.recipe import Recipe
+from so2docs.extensions.recipes.recipe import Recipe
 from so2docs.output.file import Output
 from so2docs.output.index import Index
 from so2docs.output.part_files import FileState, part_path

@@ -22,13 +22,13 @@ from typing import Any
 
 from so2docs.domain import rank, score
 from so2docs.extensions.recipes import posts
+from so2docs.extensions.recipes.attribution import sum_up
 from so2docs.extensions.recipes.passages import CHARACTERS, TOKENS, Splitter
-from so2docs.options.recipe import (
+from so2docs.extensions.recipes.recipe import (
     BEST,
     BOOLEAN,
     INTEGER,
     TEXT,
-    Adjustments,
     Description,
     Document,
     Recipe,
@@ -37,7 +37,6 @@ from so2docs.options.recipe import (
     array,
     record,
 )
-from so2docs.output.attribution import sum_up
 
 
 def thread_text(question: Document) -> str:
@@ -87,7 +86,7 @@ THREAD = Recipe(
     attributed="posts",
     without_banner=True,
     lower_headings=2,
-    adjustments=Adjustments(settings=(BEST,)),
+    settings=(BEST,),
     description=Description(
         summary="a question with its answers as one text, for pre-training",
         tasks=("text-generation",),
@@ -163,35 +162,32 @@ CHUNKS = replace(
         **posts.SOURCE,
         **posts.ORIGIN,
     ),
-    adjustments=replace(
-        THREAD.adjustments,
-        settings=(
-            Setting(
-                "max_length",
-                "Maximum length of a passage, in characters or tokens.",
-                int,
-                usually=f"{CHARACTERS} characters or {TOKENS} tokens",
-                least=1,
-            ),
-            Setting(
-                "overlap",
-                "Maximum overlap of a passage with the previous passage.",
-                int,
-                0,
-                least=0,
-            ),
-            Setting(
-                "tokenizer",
-                "Measure passages in tokens of this tokenizer: a Hugging Face tokenizer.json, or "
-                "an OpenAI model such as gpt-4o.",
-                str,
-                usually="characters",
-                identify=identify_tokenizer,
-            ),
-            BEST,
+    settings=(
+        Setting(
+            "max_length",
+            "Maximum length of a passage, in characters or tokens.",
+            int,
+            usually=f"{CHARACTERS} characters or {TOKENS} tokens",
+            least=1,
         ),
-        check=check_splitter,
+        Setting(
+            "overlap",
+            "Maximum overlap of a passage with the previous passage.",
+            int,
+            0,
+            least=0,
+        ),
+        Setting(
+            "tokenizer",
+            "Measure passages in tokens of this tokenizer: a Hugging Face tokenizer.json, or "
+            "an OpenAI model such as gpt-4o.",
+            str,
+            usually="characters",
+            identify=identify_tokenizer,
+        ),
+        BEST,
     ),
+    check=check_splitter,
     description=replace(
         THREAD.description,
         summary="a passage of a question or an answer, for retrieval (RAG)",

@@ -22,10 +22,10 @@ from so2docs.domain import license_at, site_host
 from so2docs.errors import OptionError, So2docsError, did_you_mean
 from so2docs.escape import remove_bidi_controls
 from so2docs.extensions.markdown.conversion import to_markdown
+from so2docs.extensions.recipes.attribution import writers
 from so2docs.extensions.serve.query import END, START, parse
 from so2docs.extensions.serve.store import PAGE, Store, one_deadline, search_all
 from so2docs.extensions.sqlite.rows import is_html
-from so2docs.output.attribution import writers
 
 CHARACTERS = 20_000
 """Default maximum length of a reply, in characters."""

@@ -17,8 +17,8 @@ from support.places import DUMPS, NO_DUMPS
 from support.site_over_time import FIRST, LAST, Site
 
 import so2docs
+from so2docs.extensions.recipes.recipe import QUERIES_UNTIL, Recipe
 from so2docs.options.choices import Core
-from so2docs.options.recipe import QUERIES_UNTIL, Adjustments, Recipe
 
 Row = dict[str, Any]
 
@@ -73,7 +73,7 @@ def write_document(question: Row, **_settings: Any) -> Iterator[Row]:
     yield question
 
 
-DOCUMENTS = Recipe("documents", write_document, adjustments=Adjustments(settings=(QUERIES_UNTIL,)))
+DOCUMENTS = Recipe("documents", write_document, settings=(QUERIES_UNTIL,))
 
 
 def test_documents_are_of_their_date(site: tuple[Site, Path], core: Core) -> None:

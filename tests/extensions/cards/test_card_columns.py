@@ -10,7 +10,7 @@ from support.places import CHECKOUT, SAMPLES
 import so2docs
 from so2docs.extensions.cards import columns
 from so2docs.extensions.cards.document_schema import build_schema
-from so2docs.options.recipe_choice import RECIPES
+from so2docs.extensions.recipes.catalog import NAMES
 from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.table import OF_CONVERT
 
@@ -26,7 +26,7 @@ WAYS: list[dict[str, Any]] = [
     {},
     {"as_of": "2020-01-01"},
     EVERYTHING,
-    *({"recipe": name} for name in RECIPES.own),
+    *({"recipe": name} for name in NAMES),
     {"recipe": "pairs", "settings": {"conversational": True}},
 ]
 
@@ -72,7 +72,6 @@ def test_outputs_with_the_same_columns_share_a_table(tmp_path: Path) -> None:
     ("recipe", "form", "column", "other"),
     [
         ("pairs", "paired", "attribution.response_j", "prompt"),
-        ("texts", "title_body", "texts", "upvoted_answer"),
     ],
 )
 def test_a_setting_that_changes_the_columns(

@@ -72,7 +72,7 @@ def test_every_document_with_tables(way: dict[str, Any], unpacked_dumps: Path) -
 
 @pytest.mark.long
 def test_every_edit(unpacked_dumps: Path) -> None:
-    way = {"recipe": "edits", "site": HOST}
+    way = {"recipe": "edits:EDITS", "site": HOST}
     valid = validator(way)
     folders = [path.parent for path in unpacked_dumps.glob("*/PostHistory.xml")]
     assert folders

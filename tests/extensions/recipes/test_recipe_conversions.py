@@ -21,8 +21,8 @@ from support.places import DUMPS, LONG, NO_DUMPS, SAMPLES
 
 import so2docs
 from so2docs.extensions.markdown.conversion import to_markdown
-from so2docs.options.recipe import INTEGER, Adjustments, Recipe, Setting, record
-from so2docs.options.recipe_choice import RECIPES as OWN
+from so2docs.extensions.recipes.catalog import NAMES, load_recipe
+from so2docs.extensions.recipes.recipe import INTEGER, Recipe, Setting, record
 from so2docs.pipeline import bucket as buckets
 from so2docs.pipeline import second_pass
 from so2docs.schema import QUESTION_ATTRIBUTES
@@ -43,7 +43,14 @@ WITH_FORMULAS = ("datascience.meta-2024-04", "mathoverflow.meta-2013-09")
 PUBLISHED = list(HOSTS) if LONG else ["dba.meta-2024-04", "beer.stackexchange.com"]
 """With SO2DOCS_LONG=1, all dumps."""
 SITES = PUBLISHED if DUMPS.is_dir() else [pytest.param("", marks=pytest.mark.skip(NO_DUMPS))]
-RECIPES = [name for name in OWN.own if not OWN[name].files]
+SAMPLES_OF_RECIPES = {
+    "triplets": "triplets:TRIPLETS",
+    "texts": "texts:titlebody_best_voted_answer",
+    "blocks": "blocks:BLOCKS",
+    "edits": "edits:EDITS",
+}
+"""The recipes in `samples/recipes`, by the name of their oracle."""
+RECIPES = [name for name in NAMES if not load_recipe(name).files]
 
 Row = dict[str, Any]
 
@@ -124,11 +131,12 @@ def file_of(output: Path, name: str) -> Path:
     return output.with_stem(f"{output.stem}-00000-of-00001") if name == "hub" else output
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", [*RECIPES, *SAMPLES_OF_RECIPES])
 def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
+    recipe = SAMPLES_OF_RECIPES.get(name, name)
     expected = site.expected(name, str if name in ("preferences", "blocks") else site.markdown)
     options: Row = {"body": "markdown"} if name == "texts" else {}
-    report = site.convert(tmp_path / "one.jsonl", recipe=name, jobs=1, **options)
+    report = site.convert(tmp_path / "one.jsonl", recipe=recipe, jobs=1, **options)
     one = file_of(tmp_path / "one.jsonl", name)
     assert jsonl(one) == expected
     written = {path.name for path in tmp_path.iterdir()}
@@ -137,11 +145,11 @@ def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
     if name == "hub":
         written.remove(".one.jsonl.record")
     assert written == {one.name, f".{one.name}.index"}
-    assert (report.recipe, report.records) == (name, len(expected))
+    assert (report.recipe, report.records) == (recipe, len(expected))
     assert report.without_record == len(site.questions) - len({*map(question_of, expected)})
-    site.convert(tmp_path / "two.parquet", recipe=name, body="html", jobs=2, chunk_bytes=300_000)
+    site.convert(tmp_path / "two.parquet", recipe=recipe, body="html", jobs=2, chunk_bytes=300_000)
     assert parquet(file_of(tmp_path / "two.parquet", name)) == site.expected(name, str)
-    site.convert(tmp_path / "one.parquet", recipe=name, body="html", jobs=1)
+    site.convert(tmp_path / "one.parquet", recipe=recipe, body="html", jobs=1)
     one, two = (file_of(tmp_path / file, name) for file in ("one.parquet", "two.parquet"))
     assert one.read_bytes() == two.read_bytes()
 
@@ -323,7 +331,7 @@ def test_duplicates(site: Site, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("records*"))
 
 
-@pytest.mark.parametrize("name", [name for name in OWN.own if OWN[name].files])
+@pytest.mark.parametrize("name", [name for name in NAMES if load_recipe(name).files])
 def test_sets_have_no_column_to_leave_out(name: str, tmp_path: Path) -> None:
     options: Row = {"recipe": name, "drop_fields": "metadata", "site": "a.com"}
     with pytest.raises(so2docs.OptionError, match=r"needs a recipe whose records have this column"):
@@ -372,7 +380,7 @@ BEST = Recipe(
     counted,
     record(id=INTEGER, answers=INTEGER),
     best_only=True,
-    adjustments=Adjustments(settings=(ADDED,)),
+    settings=(ADDED,),
 )
 WRONG = Recipe("wrong", counted, record(id={"type": "boolean"}))
 
@@ -467,7 +475,6 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
             "settings='tokenizer=none' cannot be read: No",
         ),
         ({"recipe": "rag", "settings": "tokenizer=no/t.json"}, "cannot be read: No such file or"),
-        ({"recipe": "blocks", "body": "markdown"}, "recipe='blocks' reads the HTML of the bodies"),
         (
             {"recipe": "qa", "settings": {"best": True}, "accepted": True},
             "settings='best=true' and accepted=True contradict each other",

@@ -14,11 +14,11 @@ from support.readers import import_reader
 
 import so2docs
 from so2docs.extensions.recipes.beir import BEIR
-from so2docs.options.recipe_choice import RECIPES as OWN
+from so2docs.extensions.recipes.catalog import NAMES, load_recipe
 
 # Warnings of the programs are not ours.
 pytestmark = [pytest.mark.readers, pytest.mark.filterwarnings("default")]
-RECIPES = [name for name in OWN.own if not OWN[name].files]
+RECIPES = [name for name in NAMES if not load_recipe(name).files]
 CARDS: list[tuple[str, dict[str, Any]]] = [
     ("jsonl.gz", {}),
     ("jsonl.zst", {"nest": "all"}),
@@ -160,7 +160,9 @@ def test_hugging_face_loads_both_formats_of_a_folder(
 def test_sentence_transformers_finds_the_columns_in_its_order(
     dump: Path, tmp_path: Path, load_dataset: Any
 ) -> None:
-    converted(dump, tmp_path / "set", "jsonl.gz", recipe="triplets", drop_fields="metadata")
+    converted(
+        dump, tmp_path / "set", "jsonl.gz", recipe="triplets:TRIPLETS", drop_fields="metadata"
+    )
     columns = load_dataset(str(tmp_path / "set"), split="train").column_names
     assert columns[:3] == ["anchor", "positive", "negative"]
 

@@ -20,15 +20,19 @@ from so2docs.dump.source import Source
 from so2docs.extensions.markdown.conversion import to_markdown
 from so2docs.extensions.recipes import threads
 from so2docs.extensions.recipes.answers import draw_pairs
+from so2docs.extensions.recipes.catalog import NAMES, load_recipe
+from so2docs.extensions.recipes.options import RecipeOptions, choose_recipe
 from so2docs.extensions.recipes.passages import Splitter, make_splitter
+from so2docs.extensions.recipes.recipe import INTEGER, TEXT, Recipe, array, record
+from so2docs.extensions.recipes.records import RecordMaker
 from so2docs.options import sites
-from so2docs.options.recipe import INTEGER, TEXT, Recipe, array, record
-from so2docs.options.recipe_choice import RECIPES as OWN
-from so2docs.options.recipe_choice import choose_recipe
-from so2docs.output.records import RecordMaker
 
 HOST = "beer.stackexchange.com"
-RECIPES = [name for name in OWN.own if name != "edits" and not OWN[name].files]
+ATTRIBUTED = RecipeOptions(attribution=True).transform
+assert ATTRIBUTED is not None
+RECIPES = [name for name in NAMES if not load_recipe(name).files]
+SAMPLES_OF_RECIPES = {"triplets": "triplets:TRIPLETS", "blocks": "blocks:BLOCKS"}
+"""Recipes in `samples/recipes`, by the name of their oracle."""
 TABLES = {"comments", "links", "users"}
 
 
@@ -54,20 +58,18 @@ def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        *((name, {}) for name in RECIPES),
+        *((name, {}) for name in (*RECIPES, *SAMPLES_OF_RECIPES, "texts")),
         ("qa", {"accepted": True}),
         ("qa", {"best": True}),
         ("thread", {"best": True}),
         ("pairs", {"min_margin": 2}),
         ("pairs", {"best": True}),
         ("pairs", {"max_days": 2}),
-        ("triplets", {"max_negative": 1}),
         ("pairs", {"conversational": True}),
         ("pairs", {"form": "paired"}),
         ("pairs", {"form": "paired", "best": True, "max_days": 2}),
         ("texts", {"form": "title_body"}),
         ("texts", {"form": "title_best_voted_answer"}),
-        ("texts", {"form": "titlebody_best_and_down_voted_answer", "min_gap": 3}),
         ("messages", {"system": "Be brief."}),
         ("messages", {"accepted": True}),
         ("chunks", {"max_length": 300, "overlap": 60}),
@@ -75,11 +77,14 @@ def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
     ],
 )
 def test_records(name: str, options: dict[str, Any], questions: list[dict[str, Any]]) -> None:
-    chosen = tuple(option for option in options if option == "accepted")
-    settings = {key: value for key, value in options.items() if key not in chosen}
-    choice = choose_recipe(name, settings, chosen)
+    accepted = "accepted" in options
+    settings = {key: value for key, value in options.items() if key != "accepted"}
+    recipe = SAMPLES_OF_RECIPES.get(name, name)
+    if name == "texts":
+        recipe = f"texts:{settings.pop('form', 'titlebody_best_voted_answer')}"
+    choice = choose_recipe(recipe, settings, accepted=accepted)
     texts = {key: json.dumps(value).strip('"') for key, value in settings.items()}
-    assert choose_recipe(name, texts, chosen) == choice
+    assert choose_recipe(recipe, texts, accepted=accepted) == choice
     maker = RecordMaker(choice.recipe, HOST)
     oracle = partial(getattr(oracle_recipes, name), questions, HOST, lambda body: body)
     expected = oracle(**options)
@@ -241,7 +246,7 @@ def test_a_custom_tokenizer(tmp_path: Path) -> None:
 )
 def test_code_blocks(body: str, expected: list[tuple[str, str, str]]) -> None:
     question = {"Id": 7, "Body": body, "Answers": []}
-    actual = made(RecordMaker(choose_recipe("blocks").recipe, HOST), [question])
+    actual = made(RecordMaker(choose_recipe("blocks:BLOCKS").recipe, HOST), [question])
     assert [(row["text_before"], row["language"], row["code"]) for row in actual] == expected
     assert [row["id"] for row in actual] == [
         f"{HOST}-7-{number}" for number in range(len(expected))
@@ -263,13 +268,13 @@ def test_code_blocks(body: str, expected: list[tuple[str, str, str]]) -> None:
 def test_languages_by_tags(tags: list[str], class_: str, language: str, language_from: str) -> None:
     body = f'<pre class="{class_}"><code>x</code></pre>'
     question = {"Id": 7, "Body": body, "Tags": tags, "Answers": []}
-    (row,) = made(RecordMaker(choose_recipe("blocks").recipe, HOST), [question])
+    (row,) = made(RecordMaker(choose_recipe("blocks:BLOCKS").recipe, HOST), [question])
     assert (row["language"], row["language_from"]) == (language, language_from)
 
 
 def test_attribution(questions: list[dict[str, Any]]) -> None:
     expected = [oracle_recipes.attributed(question, HOST) for question in questions]
-    assert made(RecordMaker(None, HOST), copy.deepcopy(questions)) == expected
+    assert made(RecordMaker(ATTRIBUTED, HOST), copy.deepcopy(questions)) == expected
 
 
 def test_attribution_names_every_editor_in_the_nested_history() -> None:
@@ -282,7 +287,9 @@ def test_attribution_names_every_editor_in_the_nested_history() -> None:
         {"Events": ["PostClosed"], "UserId": 7, "CreationDate": "2019-01-01"},
     ]
     answer = {"Id": 2, "OwnerUserId": 5, "ContentLicense": "CC BY-SA 2.5", "History": history}
-    [record] = made(RecordMaker(None, HOST), [{"Id": 1, "OwnerUserId": 4, "Answers": [answer]}])
+    [record] = made(
+        RecordMaker(ATTRIBUTED, HOST), [{"Id": 1, "OwnerUserId": 4, "Answers": [answer]}]
+    )
     ada = f"https://{HOST}/users/5"
     assert record["Authors"] == [
         {"DisplayName": "user4", "Url": f"https://{HOST}/users/4"},
@@ -299,7 +306,7 @@ def test_attribution_names_every_editor_in_the_nested_history() -> None:
 
 def test_attribution_replaces_no_attribute() -> None:
     with pytest.raises(so2docs.So2docsError, match="post 5: the dump has an attribute Url, which"):
-        list(RecordMaker(None, HOST).records(5, b'{"Id":5,"Url":"mine","Answers":[]}'))
+        list(RecordMaker(ATTRIBUTED, HOST).records(5, b'{"Id":5,"Url":"mine","Answers":[]}'))
 
 
 def test_pairs_of_a_question_with_very_many_answers() -> None:
@@ -338,15 +345,37 @@ def test_pairs_near_in_time_are_drawn_from_all_such_pairs() -> None:
     assert draw_pairs(scores, 1, dates=[None] * 330, apart=10**9) == []
 
 
+def test_best_and_worst_answer() -> None:
+    """Of answers with equal votes, the first is taken; without a gap there is no record."""
+    question = {
+        **{"Id": 1, "Title": "A title that is long enough", "Body": "A body that is long enough"},
+        **{"Score": 1, "AcceptedAnswerId": 4},
+    }
+    for scores, expected in (((105, 0, 105, 0), ("b2", "b3")), ((0, 0), None), ((99, 0), None)):
+        answers = [
+            {"Id": id_, "Body": f"b{id_}", "Score": score} for id_, score in enumerate(scores, 2)
+        ]
+        records = {
+            name: made(
+                RecordMaker(choose_recipe(f"texts:{name}").recipe, HOST),
+                [{**question, "Answers": answers}],
+            )
+            for name in ("titlebody_best_voted_answer", "titlebody_best_and_down_voted_answer")
+        }
+        [best] = records["titlebody_best_voted_answer"]
+        assert best["upvoted_answer"] == "b2"
+        pairs = [
+            (row["upvoted_answer"], row["downvoted_answer"])
+            for row in records["titlebody_best_and_down_voted_answer"]
+        ]
+        assert pairs == ([] if expected is None else [expected])
+
+
 def test_negatives_are_answers_with_low_scores() -> None:
-    assert draw_pairs([3, 2, 0, 0, -1], 1, max_negative=0) == [
-        *((0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4)),
-        *((2, 4), (3, 4)),
-    ]
     scores = [(3, 2), (2, 3), (1, 4), (0, 5), (-2, 6)]
     answers = [{"Id": id_, "Body": "b", "Score": score} for score, id_ in scores]
     question = {"Id": 1, "Title": "t", "Body": "b", "Answers": answers}
-    records = made(RecordMaker(choose_recipe("triplets").recipe, HOST), [question])
+    records = made(RecordMaker(choose_recipe("triplets:TRIPLETS").recipe, HOST), [question])
     assert {row["score_rejected"] for row in records} == {-1, 0}
 
 
@@ -366,19 +395,34 @@ def test_prompt_and_completion_are_joined_between_two_tokens() -> None:
             assert split(prompt) + split(completion) == split(prompt + completion)
 
 
-@pytest.mark.parametrize("name", ["qa", "blocks"])
-def test_links_within_the_site_become_absolute(name: str) -> None:
+def test_links_within_the_site_become_absolute() -> None:
     body = '<p><a href="/q/7">x</a> <img alt="y" src="//i.sstatic.net/z.png"> "/a"</p>'
     question = {"Id": 1, "Title": "t", "Body": f"{body}<pre>{body}</pre>"}
     answers = [{"Id": 2, "Body": body}]
-    maker = RecordMaker(choose_recipe(name).recipe, HOST, None, HOST)
-    maker_without_site = RecordMaker(choose_recipe(name).recipe, HOST)
+    maker = RecordMaker(choose_recipe("qa").recipe, HOST, None, HOST)
+    maker_without_site = RecordMaker(choose_recipe("qa").recipe, HOST)
     text = json.dumps(made(maker, [question | {"Answers": answers}]))
-    if name == "qa":
-        assert text.count(f'href=\\"https://{HOST}/q/7\\"') == 3
-        assert text.count('src=\\"https://i.sstatic.net/z.png\\"') == 3
+    assert text.count(f'href=\\"https://{HOST}/q/7\\"') == 3
+    assert text.count('src=\\"https://i.sstatic.net/z.png\\"') == 3
     (row, *_) = made(maker_without_site, [question | {"Answers": answers}])
     assert HOST not in row.get("prompt", "")
+
+
+@pytest.mark.parametrize("name", ["beir", "duplicates", "texts:title_body"])
+@pytest.mark.parametrize("alt", ["enter image description here", "alt text", "An egg"])
+def test_texts_have_no_default_text_of_pictures(name: str, alt: str, tmp_path: Path) -> None:
+    body = (
+        f'<p>An egg, as you can see:</p><p><img src="https://i.sstatic.net/z.png" alt="{alt}"></p>'
+    )
+    question = {"Id": 1, "PostTypeId": 1, "Score": 1, "Title": "How long does an egg boil?"}
+    question |= {"CreationDate": "2020-01-01T00:00:00.000", "Tags": "<egg>", "Body": body}
+    dumps.write_dump(tmp_path / "Posts.xml", dumps.row(**question))
+    dumps.write_dump(tmp_path / "PostLinks.xml")
+    options: Any = {"recipe": name, "site": HOST, "jobs": 1}
+    texts = str(list(so2docs.documents(tmp_path, **options)))
+    assert "as you can see:" in texts
+    assert (alt in texts) == (alt == "An egg")
+    assert alt in str(list(so2docs.documents(tmp_path, body="markdown", **options)))
 
 
 def titles(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -505,7 +549,7 @@ def test_ones_own_function() -> None:
     [
         (
             "nothing",
-            "thread, chunks, blocks, edits, hub, beir, duplicates, or package.mod",
+            "thread, chunks, hub, beir, duplicates, or package.mod",
         ),
         ("no.such.module:f", "no.such.module cannot be imported: No module named 'no'"),
         ("test_recipes:nothing", "module 'test_recipes' has no attribute 'nothing'"),

@@ -1,4 +1,4 @@
-"""Change documents, or convert them to the records of a recipe."""
+"""Add the attribution to documents, or convert them to the records of a recipe."""
 
 from __future__ import annotations
 
@@ -6,39 +6,52 @@ import inspect
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import orjson
 
 from so2docs.counts import RowCounts
 from so2docs.domain import keep_best, share_of
 from so2docs.errors import RecipeError
+from so2docs.extensions.recipes.attribution import attribute, locate
+from so2docs.extensions.recipes.catalog import NAMES
+from so2docs.extensions.recipes.recipe import Recipe, find_mismatch
 from so2docs.merge import Document
-from so2docs.options.recipe import Recipe, find_mismatch
-from so2docs.options.recipe_choice import RECIPES
 from so2docs.options.table import Options
-from so2docs.output.attribution import attribute, locate
+from so2docs.options.transform import METADATA
 from so2docs.parse import bodies
 from so2docs.parse.core import contains
 
 
 class RecordMaker:
-    """Converts the JSON of documents: changes a document, or makes the records of a recipe."""
+    """Converts the JSON of documents to records."""
 
     def __init__(
         self,
-        recipe: Recipe | None,
+        recipe: Recipe,
         host: str | None,
         convert_body: Callable[[str], str] | None = None,
         site: str | None = None,
+        *,
+        has_default_alts: bool = True,
     ) -> None:
-        """Take the recipe, the hosts of the attribution and of the site, and the form of bodies."""
-        is_checked = recipe is not None and recipe.name not in RECIPES
-        self._recipe = recipe = recipe or _UNCHANGED
+        """Take the recipe and the form of its bodies.
+
+        Args:
+            recipe: The recipe.
+            host: Host for the attribution; None for none.
+            convert_body: Function that converts the HTML of a body; None to keep it.
+            site: Host of the site, for links within it; None to keep them.
+            has_default_alts: Whether pictures keep the text that editors of the sites suggest.
+        """
+        is_checked = recipe.name and recipe.name not in NAMES
+        self._recipe = recipe
         self._host = host
         self._convert_body = convert_body
+        self._has_default_alts = has_default_alts
         self._schema = recipe.schema if is_checked else None
         self._attribute = locate if recipe.attributed == "posts" else attribute
-        self._site = None if recipe is _UNCHANGED or site is None else f"https://{site}/"
+        self._site = f"https://{site}/" if recipe.name and site is not None else None
 
     def records(self, question_id: int, json: bytes) -> Iterator[bytes]:
         """Yield the records of a document one by one; together, they can be many times its size."""
@@ -83,6 +96,8 @@ class RecordMaker:
         """
         if self._site is not None and contains(json, b'=\\"/'):
             yield self._complete_links
+        if not self._has_default_alts and contains(json, b"<img"):
+            yield partial(_DEFAULT_ALT.sub, "")
         if self._recipe.lower_headings and contains(json, b"<h"):
             yield self._lower_headings
         if self._convert_body is not None:
@@ -104,14 +119,13 @@ class RecordMaker:
         recipe = self._recipe
         if type(record) is not dict and not isinstance(record, Mapping):
             raise TypeError(f"a record must be a dictionary, not {type(record).__name__}")
-        if recipe.left_out:
-            record = {name: record[name] for name in record if name not in recipe.left_out}
+        if not recipe.has_metadata:
+            record = {name: record[name] for name in record if name != METADATA}
         if self._schema is not None and (mismatch := find_mismatch(record, self._schema)):
             raise TypeError(mismatch)
         return orjson.dumps(record)
 
 
-_UNCHANGED = Recipe("", lambda document: [document])
 _UNANSWERED = b'"Answers":[]}'
 """End of a document without answers, which are its last member."""
 _NO_RECORDS = (Mapping, str, bytes)
@@ -133,6 +147,9 @@ _BANNER = re.compile(
 _HEADING = re.compile(r"(</?h)([1-6])(?=[\s>])")
 """Pattern for a heading tag; in HTML text, `<` is always written as a character reference."""
 
+_DEFAULT_ALT = re.compile(r'\salt="(?:enter image description here|alt text)"')
+"""Pattern for the text of a picture whose author wrote none: that of the sites' editors."""
+
 _RELATIVE = re.compile(r"""(<(?:a|img)\s(?:[^<>]*\s)?(?:href|src)=")(//?)""", re.IGNORECASE)
 """Pattern for the start of an address without a scheme, or without a scheme and host."""
 
@@ -151,22 +168,35 @@ def _is_linked_elsewhere(json: bytes, label: str, ends: list[tuple[str, int]]) -
 
 
 def make_records(
-    nested: Iterable[Document], counts: RowCounts, options: Options
+    nested: Iterable[Document],
+    counts: RowCounts,
+    options: Options,
+    recipe: Recipe,
+    *,
+    apart: bool,
 ) -> Iterator[Document]:
-    """Yield the changed documents, or the records of a recipe; count them."""
-    recipe = None if options.recipe is None else options.recipe.recipe
-    host = options.host if options.is_attributed else None
+    """Yield the records of a recipe, or documents with an attribution; count them.
+
+    Args:
+        nested: The documents.
+        counts: Counts to add to.
+        options: Options of the conversion.
+        recipe: The recipe.
+        apart: Whether questions with a link to a question in another share are left out.
+    """
+    host = options.host if recipe.attributed else None
     convert_body = bodies.converter(options.later_body, options.core, options.host)
-    maker = RecordMaker(recipe, host, convert_body, options.host)
-    ends = options.form.split.ends if options.without_linked else []
+    is_text = bool(recipe.name) and options.later_body == "text"
+    maker = RecordMaker(recipe, host, convert_body, options.host, has_default_alts=not is_text)
+    ends = options.form.split.ends if apart else []
     for document in nested:
         number, count, whole = document.question_id, 0, b"".join((*document.parts, b"}"))
         is_left_out = ends and _is_linked_elsewhere(whole, document.label, ends)
         for json in () if is_left_out else maker.records(number, whole):
             count += 1
             yield Document(number, [memoryview(json)[:-1]], len(json), document.label)
-        if options.without_linked:
+        if apart:
             counts.linked_elsewhere = (counts.linked_elsewhere or 0) + bool(is_left_out)
-        if recipe is not None:
+        if recipe.name:
             counts.records = (counts.records or 0) + count
             counts.without_record = (counts.without_record or 0) + (not count)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from so2docs.domain import license_at
 from so2docs.errors import RecipeError, flag
-from so2docs.options.recipe import TEXT, Schema, array
+from so2docs.extensions.recipes.recipe import TEXT, Schema, array
 from so2docs.schema import CONTENT, HISTORY_TYPES, Row
 
 Author = tuple[str, str | None]

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Literal
 
-from so2docs.errors import OptionError
+from so2docs.errors import OptionError, did_you_mean, flag
+from so2docs.options.choices import BodyAs
 from so2docs.options.option import end_of_period
+from so2docs.options.transform import METADATA
 
 Schema = dict[str, Any]
-
-METADATA = "metadata"
-"""Name of the column with source and attribution, which may be left out."""
 
 TEXT: Schema = {"type": "string"}
 INTEGER: Schema = {"type": "integer"}
@@ -116,35 +115,6 @@ QUERIES_UNTIL = Setting(
 
 
 @dataclass(frozen=True, slots=True)
-class Adjustments:
-    """How users can adjust a recipe.
-
-    Attributes:
-        settings: Settings passed to the function as keywords. With `BEST`, the documents have only
-            the best answer, unless the recipe needs all answers. With `QUERIES_UNTIL`, documents
-            also come from later questions: see `Recipe.later_until`.
-        options: Names of options of the conversion that are passed to the function as `True`.
-        variants: Attributes of the recipe to replace, by name, if a setting or option is given: by
-            its name if it must be true, or by `NAME=VALUE` of a setting.
-        needs_all_answers: Whether the function needs all answers, because it compares them. If
-            so, the setting `best` is passed to the function instead of filtering the documents.
-        check: Function that takes the given settings before the conversion, and raises
-            `OptionError` for values that are not allowed.
-    """
-
-    settings: tuple[Setting, ...] = ()
-    options: tuple[str, ...] = ()
-    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    needs_all_answers: bool = False
-    check: Callable[..., None] | None = None
-
-    @property
-    def by_name(self) -> dict[str, Setting]:
-        """The settings by name."""
-        return {setting.name: setting for setting in self.settings}
-
-
-@dataclass(frozen=True, slots=True)
 class Description:
     """The description of a recipe, for lists and cards.
 
@@ -188,13 +158,26 @@ class Recipe:
             types.
         schema: JSON Schema (2020-12) of a record; None if unknown. Parquet needs it.
         tables: Required tables.
-        optional_tables: Tables that are used if the dump has them.
-        fields: Fields of a document that the recipe reads, such as `Title` or `Answers.Body`.
+        optional_tables: Tables that are read if the dump has them.
+        fields: Fields of the document that the recipe reads, such as `Title` or `Answers.Body`.
         body: Default form of the bodies.
         attributed: Whether documents get an attribution before the function: see `attribution`.
             With `posts`, they get only the URL of each post and the licence of each text.
         min_answers: Number of answers below which a document gives no record, so that the function
             is not called.
+        best_only: Whether documents keep only the answer with the highest score.
+        questions_only: Whether documents lose their answers, which the recipe does not read.
+        without_banner: Whether to remove the note "Possible Duplicate", which old dumps have at the
+            start of questions.
+        lower_headings: Number of levels by which headings in bodies are lowered, so that they are
+            below those of the recipe.
+        settings: Settings that are passed to the function as keywords. With `BEST`, the documents
+            have only the best answer instead. With `QUERIES_UNTIL`, documents also come from later
+            questions: see `later_until`.
+        variants: Attributes to replace if a setting has a value, by `NAME=VALUE`, or by `accepted`
+            if this option is given.
+        check: Function that takes the settings that differ from the defaults before the conversion,
+            and raises `OptionError` for values that are not allowed.
         files: Names of the files for the records, if there are several; the function then returns
             each record as `{file: record}`.
         finish: For several files, the function that makes these files, given the recipe, the paths
@@ -202,20 +185,12 @@ class Recipe:
             Returns the states of the files, and that of their record or None.
         needs_all_questions: Whether the option `accepted` leaves no questions out, because the
             function needs them all.
-        reads_html: Whether the recipe reads the HTML of the bodies and supports no other form.
-        without_banner: Whether to remove the note "Possible Duplicate", which old dumps have at the
-            start of questions.
-        lower_headings: Number of levels by which headings in bodies are lowered, so that they are
-            below those of the recipe.
-        left_out: Columns to leave out of the records that the function returns.
-        best_only: Whether documents keep only the answer with the highest score.
-        questions_only: Whether documents lose their answers, which the recipe does not read.
         later_until: Date until which the documents include questions that were asked after the date
             of `as_of`, as they were on this date. They have the member `ASKED_LATER`, and no
             `CommentCount`.
         is_by_site: Whether each record is a question with its id in `Id`. If so, a conversion
             of several dumps writes a folder for each site, with an output named `train`.
-        adjustments: Settings and options that change the records.
+        has_metadata: Whether records keep the column `metadata`.
         description: Description for lists and cards.
     """
 
@@ -225,33 +200,75 @@ class Recipe:
     tables: tuple[str, ...] = ()
     optional_tables: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
-    body: Literal["html", "text", "markdown"] = "html"
+    body: BodyAs = "html"
     attributed: bool | Literal["posts"] = False
     min_answers: int = 0
+    best_only: bool = False
+    questions_only: bool = False
+    without_banner: bool = False
+    lower_headings: int = 0
+    settings: tuple[Setting, ...] = ()
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    check: Callable[..., None] | None = None
     files: tuple[str, ...] = ()
     finish: Callable[..., tuple[list[Any], Any]] | None = None
     needs_all_questions: bool = False
-    reads_html: bool = False
-    without_banner: bool = False
-    lower_headings: int = 0
-    left_out: tuple[str, ...] = ()
-    best_only: bool = False
-    questions_only: bool = False
     later_until: str | None = None
     is_by_site: bool = False
-    adjustments: Adjustments = Adjustments()
+    has_metadata: bool = True
     description: Description = Description()
 
-    def without(self, names: tuple[str, ...]) -> Recipe:
-        """Return the recipe with these columns left out of its records and its schema."""
+    def __call__(self, document: Document) -> Iterable[Record]:
+        """Return the records of a document."""
+        return self.function(document)
+
+    @property
+    def needs_html(self) -> bool:
+        """Whether the HTML of bodies is changed before it is converted to another form."""
+        return self.without_banner or self.lower_headings > 0
+
+    @property
+    def settings_by_name(self) -> dict[str, Setting]:
+        """The settings by name."""
+        return {setting.name: setting for setting in self.settings}
+
+    def read_settings(self, texts: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings that differ from the defaults, in the order of their declaration.
+
+        Args:
+            texts: Values by name, as text or with their type.
+
+        Raises:
+            OptionError: The recipe does not have a setting, or does not allow its value.
+        """
+        known = self.settings_by_name
+        for name, value in texts.items():
+            if name not in known:
+                has = f"it has: {', '.join(known)}" if known else "it has no settings"
+                raise OptionError(
+                    f"{flag('settings', f'{name}={value}')}: recipe {self.name} has no such "
+                    f"setting; {has}{did_you_mean(name, known)}"
+                )
+        values = {}
+        for name, setting in known.items():
+            if texts.get(name) is None:
+                continue
+            try:
+                value = setting.read(texts[name])
+            except ValueError as error:
+                raise OptionError(f"{flag('settings')} {name} of {self.name} {error}") from None
+            if value != setting.default:
+                values[name] = value
+        return values
+
+    def without_metadata(self) -> Recipe:
+        """Return the recipe without the column `metadata` in its records and its schema."""
         schema = self.schema
         if schema is not None and "properties" in schema:
-            schema = {
-                **schema,
-                "properties": {k: v for k, v in schema["properties"].items() if k not in names},
-                "required": [name for name in schema.get("required", ()) if name not in names],
-            }
-        return replace(self, schema=schema, left_out=names)
+            properties = {k: v for k, v in schema["properties"].items() if k != METADATA}
+            required = [name for name in schema.get("required", ()) if name != METADATA]
+            schema = {**schema, "properties": properties, "required": required}
+        return replace(self, schema=schema, has_metadata=False)
 
 
 _PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {

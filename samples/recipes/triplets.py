@@ -1,0 +1,78 @@
+"""Triplets for sentence-transformers: a question, a better and a worse answer.
+
+    so2docs convert DUMP triplets.jsonl.gz --recipe triplets:TRIPLETS
+
+Trainers expect the columns in the order `anchor`, `positive`, `negative`
+(https://sbert.net/docs/sentence_transformer/dataset_overview.html). A negative has a score of at
+most 0, because an answer that readers liked is relevant too. A question gives at most ten triplets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+
+from so2docs import Description
+from so2docs.domain import rank
+from so2docs.extensions.recipes import posts
+from so2docs.extensions.recipes.answers import PAIRS, draw_numbers
+from so2docs.extensions.recipes.recipe import INTEGER, TEXT, Document, Record, record
+
+MOST_TRIPLETS = 10
+
+
+def triplets(question: Document) -> Iterator[Record]:
+    """Make records with anchor (the question), positive and negative from up to ten pairs."""
+    scored = [(posts.preference_score(answer, question), answer) for answer in rank(question)]
+    scored.sort(key=lambda pair: -pair[0])
+    pairs = [
+        (better, worse) for better, worse in combinations(scored, 2) if worse[0] < min(1, better[0])
+    ]
+    drawn = draw_numbers(len(pairs), MOST_TRIPLETS, question["Id"])
+    asked, metadata, base = (
+        posts.prompt(question),
+        posts.metadata(question),
+        posts.site_url(question),
+    )
+    for (score_chosen, chosen), (score_rejected, rejected) in map(pairs.__getitem__, drawn):
+        yield {
+            "anchor": asked,
+            "positive": posts.text(chosen),
+            "negative": posts.text(rejected),
+            "score_chosen": score_chosen,
+            "score_rejected": score_rejected,
+            "metadata": {
+                **metadata,
+                "chosen": posts.side(chosen, question, base),
+                "rejected": posts.side(rejected, question, base),
+            },
+        }
+
+
+_SIDE = record(**posts.SIDE)
+TRIPLETS = replace(
+    PAIRS,
+    function=triplets,
+    schema=record(
+        anchor=TEXT,
+        positive=TEXT,
+        negative=TEXT,
+        score_chosen=INTEGER,
+        score_rejected=INTEGER,
+        metadata=record(**posts.METADATA, chosen=_SIDE, rejected=_SIDE),
+    ),
+    settings=(),
+    variants={},
+    check=None,
+    description=Description(
+        summary="a question, a better and a worse answer, for embeddings",
+        tasks=("sentence-similarity", "text-ranking"),
+        meanings={
+            **PAIRS.description.meanings,
+            "anchor": "question: title and body",
+            "positive": "better answer",
+            "negative": "worse answer",
+        },
+    ),
+)

@@ -1,0 +1,406 @@
+"""The options of recipes: which recipe, its settings, attribution, and questions in two shares."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from so2docs.domain import CREDITED, last_moment
+from so2docs.errors import OptionError, did_you_mean, flag
+from so2docs.extensions.recipes.catalog import ALIASES, NAMES, load_recipe
+from so2docs.extensions.recipes.recipe import BEST, QUERIES_UNTIL, Recipe
+from so2docs.options.choices import FORMATS, formats_from_name
+from so2docs.options.field_paths import parse_field_names
+from so2docs.options.option import assignments, lacks_field, option
+from so2docs.options.transform import METADATA, TransformOptions
+
+if TYPE_CHECKING:
+    from so2docs.counts import RowCounts
+    from so2docs.merge import Document
+    from so2docs.options.table import Options
+    from so2docs.output.part_files import FileState
+    from so2docs.output.paths import OutputPaths
+    from so2docs.report import Report
+
+RECORDS = "records.jsonl"
+"""Name of the temporary file from which a recipe makes several files."""
+
+_FORMATS = ("jsonl", "json", "parquet")
+"""Formats of records; the others are for databases of documents."""
+
+_document = partial(option, "Documents", True)
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeChoice:
+    """A choice of a recipe by name, so that every worker can find it.
+
+    Attributes:
+        spec: Name of a recipe, or `package.module:name` for a recipe of the user.
+        settings: Settings that differ from the defaults, by name.
+        accepted: Whether the option `accepted` is given.
+        has_metadata: Whether records have the column with source and attribution.
+    """
+
+    spec: str
+    settings: tuple[tuple[str, Any], ...] = ()
+    accepted: bool = False
+    has_metadata: bool = True
+
+    @property
+    def recipe(self) -> Recipe:
+        """The chosen recipe, with the settings and the changes to its columns applied."""
+        return _resolve(self)
+
+    @property
+    def identified_settings(self) -> dict[str, Any]:
+        """The settings in the form that outputs record."""
+        known = find_recipe(self.spec).settings_by_name
+        return {
+            name: value if (identify := known[name].identify) is None else identify(value)
+            for name, value in self.settings
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """The recipe's name; for recipes outside this package, also a hash of the module."""
+        name = self.spec
+        if self.recipe.needs_all_questions:
+            name += ", accepted"
+        if self.spec in NAMES:
+            return name
+        module = importlib.import_module(self.spec.partition(":")[0])
+        path = inspect.getsourcefile(module)
+        source = Path(path).read_bytes() if path else b""
+        return f"{name} {hashlib.sha256(source).hexdigest()[:12]}"
+
+
+@cache
+def _resolve(choice: RecipeChoice) -> Recipe:
+    recipe = find_recipe(choice.spec)
+    settings = dict(choice.settings)
+    given = {f"{name}={value}" for name, value in settings.items()}
+    if choice.accepted:
+        given.add("accepted")
+    for key, changes in recipe.variants.items():
+        if key in given:
+            settings.pop(key.partition("=")[0], None)
+            recipe = replace(recipe, **changes)
+    if BEST in recipe.settings:
+        recipe = replace(recipe, best_only=settings.pop(BEST.name, recipe.best_only))
+    recipe = replace(recipe, later_until=settings.get(QUERIES_UNTIL.name))
+    if settings:
+        recipe = replace(recipe, function=partial(recipe.function, **settings))
+    return recipe if choice.has_metadata else recipe.without_metadata()
+
+
+def choose_recipe(
+    recipe_like: str | Callable[..., Any],
+    settings: Mapping[str, Any] | None = None,
+    *,
+    accepted: bool = False,
+) -> RecipeChoice:
+    """Find a recipe, and check its settings.
+
+    Args:
+        recipe_like: Name of a recipe, `package.module:name`, a `Recipe`, or a function.
+        settings: Values of settings by name, as text or with their type.
+        accepted: Whether the option `accepted` is given.
+
+    Raises:
+        OptionError: The recipe is unknown, workers cannot import it, or it does not have one of the
+            settings or does not allow its value.
+    """
+    if not (isinstance(recipe_like, str) or callable(recipe_like)):
+        raise OptionError(
+            f"{flag('recipe')} is {recipe_like!r}; it must be a name, a Recipe or a function"
+        )
+    if isinstance(recipe_like, str):
+        spec = ALIASES.get(recipe_like, recipe_like)
+        recipe = find_recipe(spec)
+    else:
+        spec = _full_name(recipe_like)
+        recipe = find_recipe(spec)
+        if recipe.function is not _function(recipe_like):
+            raise _not_importable(spec, "another function has this name in the module")
+    values = recipe.read_settings(settings or {})
+    choice = RecipeChoice(spec, tuple(values.items()), accepted)
+    if accepted and values.get(BEST.name):
+        raise OptionError(
+            f"{flag('settings', 'best=true')} and {flag('accepted', True)} contradict each other; "
+            "give one of them"
+        )
+    if (check := choice.recipe.check) is not None:
+        check(**values)
+    return choice
+
+
+def find_recorded(spec: str | None, settings: Mapping[str, Any]) -> Recipe | None:
+    """Return the recipe of an output; None for documents, and for a user's own recipe.
+
+    Args:
+        spec: Name of the recipe, if any.
+        settings: Settings in the form that outputs record.
+    """
+    return RecipeChoice(spec, tuple(settings.items())).recipe if spec in NAMES and spec else None
+
+
+def _function(recipe: Callable[..., Any]) -> Callable[..., Any]:
+    return recipe.function if isinstance(recipe, Recipe) else recipe
+
+
+def _full_name(recipe_like: Callable[..., Any]) -> str:
+    """Return the name of a recipe of this package, or `package.module:name`."""
+    for name in NAMES:
+        recipe = load_recipe(name)
+        if recipe_like is recipe or recipe_like is recipe.function:
+            return name
+    function = _function(recipe_like)
+    module, name = str(function.__module__), str(function.__qualname__)
+    if isinstance(recipe_like, Recipe):
+        names = vars(importlib.import_module(module)).items()
+        name = next((key for key, value in names if value is recipe_like), name)
+    if module == "__main__":
+        raise _not_importable(f"{module}:{name}", "it is defined in the script or notebook itself")
+    if "<" in name:
+        raise _not_importable(f"{module}:{name}", "it has no name in its module")
+    return f"{module}:{name}"
+
+
+def _not_importable(spec: str, why: str) -> OptionError:
+    return OptionError(
+        f"recipe {spec}: workers cannot import it, because {why}; define it by name in a module"
+    )
+
+
+@cache
+def find_recipe(spec: str) -> Recipe:
+    """Return a recipe of this package by name, or import one of the user.
+
+    Raises:
+        OptionError: There is no such recipe.
+    """
+    if spec in NAMES:
+        return load_recipe(spec)
+    module_name, _, name = spec.partition(":")
+    if not (module_name and name):
+        raise OptionError(
+            f"{flag('recipe')} is {spec!r}; it must be one of: {', '.join(NAMES)}, "
+            "or package.module:function of your own" + did_you_mean(spec, [*NAMES, *ALIASES])
+        )
+    try:
+        item: Any = importlib.import_module(module_name)
+        for part in name.split("."):
+            item = getattr(item, part)
+    except ImportError as error:
+        raise OptionError(
+            f"recipe {spec}: {module_name} cannot be imported: {error}; check its name, and "
+            "install it or put it into the current folder"
+        ) from error
+    except AttributeError as error:
+        raise OptionError(f"recipe {spec}: {error}; check the name after the colon") from error
+    if isinstance(item, Recipe):
+        return replace(item, name=spec)
+    if not callable(item):
+        kind = type(item).__name__
+        raise OptionError(f"recipe {spec}: is not a function but {kind}; give one by name")
+    return Recipe(spec, item)
+
+
+def _with_aliases(recipe: str) -> str:
+    aliases = [alias for alias, name in ALIASES.items() if name == recipe]
+    return f"{recipe} (or {', '.join(aliases)})" if aliases else recipe
+
+
+def _name_or_function(name: str, value: Any) -> Any:
+    return value
+
+
+_ATTRIBUTED = Recipe("", lambda document: [document], attributed=True)
+"""Documents with their origin, licence and authors."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeOptions(TransformOptions):
+    """The options of recipes in a conversion."""
+
+    recipe: RecipeChoice | None = _document(
+        "Write the records of a data set instead of the documents: "
+        f"{', '.join(map(_with_aliases, NAMES))}, or your own package.module:function.",
+        accepts=str | Callable[..., Any] | None,
+        choices=lambda: (*NAMES, *ALIASES),
+        metavar="NAME",
+        more="A `Recipe` or a function is also accepted.",
+        parse=_name_or_function,
+        remember=lambda value: value and value.fingerprint,
+    )
+    settings: tuple[tuple[str, Any], ...] = _document(
+        "A setting of {recipe}; see so2docs recipes NAME.",
+        (),
+        accepts=str | Mapping[str, Any] | Iterable[str] | None,
+        default_keyword=None,
+        parse=assignments,
+        flags=("--set",),
+        metavar="NAME=VALUE",
+        more="The value is a dictionary, such as `{'min_margin': 2}`, or texts such as "
+        "`min_margin=2`.",
+        remember=dict,
+    )
+    without_linked: bool = _document(
+        "Leave out questions that a link joins to another share.",
+        False,
+        more="With a recipe and shares in {split}: no record of a question with a link, such as a "
+        "duplicate, to a question in another file.",
+    )
+    attribution: bool = _document("Add URLs, licences and authors.", False)
+
+    @classmethod
+    def of(cls, kwargs: Mapping[str, Any]) -> RecipeOptions:
+        """Find the recipe, and check its settings.
+
+        Raises:
+            OptionError: The recipe is unknown, a setting is not allowed, or an option needs a
+                recipe.
+        """
+        settings = assignments("settings", kwargs.get("settings"))
+        without_linked = bool(kwargs.get("without_linked"))
+        attribution = bool(kwargs.get("attribution"))
+        if kwargs.get("recipe") is None:
+            if settings:
+                raise OptionError(f"{flag('settings')} needs {flag('recipe', 'NAME')}")
+            return cls(without_linked=without_linked, attribution=attribution)
+        choice = choose_recipe(kwargs["recipe"], settings, accepted=bool(kwargs.get("accepted")))
+        dropped = parse_field_names("drop_fields", kwargs.get("drop_fields") or (), (METADATA,))
+        choice = replace(choice, has_metadata=METADATA not in dropped)
+        settings_to_record = tuple(choice.identified_settings.items())
+        return cls(choice, settings_to_record, without_linked, attribution)
+
+    @property
+    def transform(self) -> Recipe | None:
+        """The chosen recipe, or the attribution of documents."""
+        if self.recipe is None:
+            return _ATTRIBUTED if self.attribution else None
+        recipe = self.recipe.recipe
+        needs_more = self.attribution and not recipe.attributed
+        return replace(recipe, attributed=True) if needs_more else recipe
+
+    def check(self, options: Options) -> None:
+        """Check that documents have what the recipe reads, and that the output can hold records.
+
+        Raises:
+            OptionError: Two options contradict each other.
+        """
+        self._check_shares(options)
+        if METADATA in options.filters.left_out:
+            self._check_metadata()
+        fields = options.filters.fields
+        needed: list[str] = []
+        subject = flag("attribution", True)
+        if self.transform is not None and self.transform.attributed:
+            needed = [*CREDITED, *(f"Answers.{name}" for name in CREDITED if fields.has_answers)]
+        if self.recipe is not None:
+            subject = flag("recipe", self.recipe.spec)
+            needed += self.recipe.recipe.fields
+            self._check_form(options, subject)
+            _check_dates(options, self.recipe.recipe.later_until)
+        for path in needed:
+            if not fields.has_whole(path):
+                raise lacks_field(subject, path)
+
+    def _check_shares(self, options: Options) -> None:
+        shares = options.form.split.shares
+        if self.without_linked and (self.recipe is None or shares is None):
+            needed = flag("recipe") if shares else flag("split", "train=0.9,test=0.1")
+            raise OptionError(f"{flag('without_linked', True)} needs {needed}")
+
+    def _check_metadata(self) -> None:
+        schema = {} if self.recipe is None else find_recipe(self.recipe.spec).schema
+        if schema is not None and METADATA not in schema.get("properties", ()):
+            raise OptionError(
+                f"{flag('drop_fields', METADATA)} needs a recipe whose records have this column"
+            )
+
+    def _check_form(self, options: Options, subject: str) -> None:
+        assert self.recipe is not None
+        name = options.form.format
+        if name not in _FORMATS:
+            raise OptionError(f"{subject} supports the formats jsonl, json and parquet, not {name}")
+        if not FORMATS[name].compressed and self.recipe.recipe.schema is None:
+            raise OptionError(
+                f"{subject}: {flag('format', name)} needs columns; give a Recipe with a "
+                "schema instead of a function"
+            )
+        if options.site_field is not None and self.recipe.spec in NAMES:
+            raise OptionError(
+                f"{flag('site_field', options.site_field[0])} applies only to documents, and the "
+                f"records of {subject} have columns of their own; leave it out"
+            )
+
+    def prepare(self, report: Report) -> None:
+        """Name the recipe in a report, and set the counts of its records to zero."""
+        if self.recipe is not None:
+            report.recipe = self.recipe.spec
+            report.records = report.without_record = 0
+        if self.without_linked:
+            report.linked_elsewhere = 0
+
+    def apply(
+        self, documents: Iterable[Document], counts: RowCounts, options: Options
+    ) -> Iterable[Document]:
+        """Make the records of documents, and count them."""
+        recipe = self.transform
+        assert recipe is not None
+        from so2docs.extensions.recipes.records import make_records  # Only needed in workers.
+
+        return make_records(documents, counts, options, recipe, apart=self.without_linked)
+
+    def finish(
+        self, names: OutputPaths, file: FileState, report: Report
+    ) -> tuple[list[FileState], FileState | None]:
+        """Make the files of a recipe that writes several."""
+        recipe = self.transform
+        assert recipe is not None
+        assert recipe.finish is not None
+        return recipe.finish(recipe, names, file, report)
+
+    @staticmethod
+    def find_output(output: str | None, kwargs: Mapping[str, Any]) -> str | None:
+        """Return the path of the records of a recipe that writes several files.
+
+        Raises:
+            OptionError: An option does not apply to several files, or the output is a file.
+        """
+        recipe = RecipeOptions.of(kwargs).transform
+        if recipe is None or not recipe.files:
+            return None
+        subject = flag("recipe", recipe.name)
+        for name in ("format", "compression", "split"):
+            if kwargs.get(name) is not None:
+                raise OptionError(
+                    f"{subject} cannot be used with {flag(name)}; leave {flag(name)} out"
+                )
+        folder = recipe.name if output is None else output
+        if folder == "-" or formats_from_name(folder) or os.path.isfile(folder):
+            raise OptionError(
+                f"{subject} writes a folder, but {folder} is the name of a file; choose another "
+                "output"
+            )
+        return os.path.join(folder, RECORDS)
+
+
+def _check_dates(options: Options, later: str | None) -> None:
+    as_of = options.filters.as_of
+    if later is None:
+        return
+    setting = flag("settings", f"{QUERIES_UNTIL.name}={later}")
+    if as_of is None:
+        raise OptionError(f"{setting} needs {flag('as_of', 'DATE')}, the date of the corpus")
+    if last_moment(later) <= last_moment(as_of):
+        raise OptionError(f"{setting} must be after {flag('as_of', as_of)}")

@@ -1,0 +1,115 @@
+"""Changes of documents before they are written, such as to the records of a data set.
+
+An extension has the transforms and their options. It adds the options to those of a conversion, and
+is called where its name is in the registry; without it, documents are written as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from so2docs.options.choices import BodyAs
+
+METADATA = "metadata"
+"""Column of records with source and attribution, which may be left out."""
+
+
+class Transform(Protocol):
+    """The form of records, and what the documents must contain to make them."""
+
+    @property
+    def name(self) -> str:
+        """Name for reports; empty if the records are documents."""
+
+    @property
+    def schema(self) -> Mapping[str, Any] | None:
+        """JSON Schema (2020-12) of a record; None if unknown. Parquet needs it."""
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Tables that must be nested."""
+
+    @property
+    def optional_tables(self) -> tuple[str, ...]:
+        """Tables that are nested if they are in the dump."""
+
+    @property
+    def body(self) -> BodyAs:
+        """Default form of the bodies."""
+
+    @property
+    def needs_html(self) -> bool:
+        """Whether the HTML of the bodies is changed before it is converted to another form."""
+
+    @property
+    def attributed(self) -> bool | Literal["posts"]:
+        """Whether the host of the site is needed, for URLs."""
+
+    @property
+    def needs_all_questions(self) -> bool:
+        """Whether the option `accepted` leaves no questions out."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the files that are made from the output at the end, if any."""
+
+    @property
+    def is_by_site(self) -> bool:
+        """Whether each record is a question, and each site has a folder with an output `train`."""
+
+    @property
+    def later_until(self) -> str | None:
+        """Date until which questions asked after the date of `as_of` are included."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransformOptions:
+    """The options of transforms. This class has none; an extension derives from it."""
+
+    @classmethod
+    def of(cls, kwargs: Mapping[str, Any]) -> TransformOptions:
+        """Read the options from validated keywords.
+
+        Raises:
+            OptionError: A value is not allowed.
+        """
+        return cls()
+
+    @property
+    def transform(self) -> Transform | None:
+        """The requested transform; None if documents are written as they are."""
+        return None
+
+    def check(self, options: Any) -> None:
+        """Check these options against all other options.
+
+        Raises:
+            OptionError: Two options contradict each other.
+        """
+
+    def prepare(self, report: Any) -> None:
+        """Set the counts in the report that this transform counts to zero."""
+
+    def apply(self, documents: Iterable[Any], counts: Any, options: Any) -> Iterable[Any]:
+        """Change documents (`merge.Document`), and add to the counts of rows."""
+        return documents
+
+    def finish(self, names: Any, file: Any, report: Any) -> tuple[list[Any], Any]:
+        """Make `Transform.files` from the output.
+
+        Args:
+            names: Paths of the output.
+            file: State of the output, which is not renamed.
+            report: Report, to which the counts of the files are added.
+
+        Returns:
+            The states of the files, and that of their record or None.
+        """
+        return [file], None
+
+    @staticmethod
+    def find_output(output: str | None, kwargs: Mapping[str, Any]) -> str | None:
+        """Return the path of the output from which `Transform.files` are made, if any."""
+        return None
