@@ -1,6 +1,7 @@
 """Blocks on disk, by bucket, are committed or absent, and verified when read."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from so2docs.counts import ChunkTally
 from so2docs.errors import DiskFullError, SpillError, SpillTakenError
 from so2docs.spill import SEQUENCE_BITS, Spill
 from so2docs.store import blocks
-from so2docs.store.blocks import BlockReader, BlockWriter
+from so2docs.store.blocks import Block, BlockReader, BlockWriter
 
 
 def fill(
@@ -213,3 +214,28 @@ def test_an_impossible_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SpillError, match=r"for the spill cannot be created .Not a direct"):
         Spill(tmp_path / "file" / "x.spill")
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="the bytes read are in /proc")
+def test_the_second_pass_reads_its_index_in_one_walk(tmp_path: Path) -> None:
+    """With many chunks and buckets, the blocks of all buckets are read from a few pages each."""
+    spill = Spill(tmp_path / "x.spill")
+    for chunk in range(400):
+        path = spill.new_file(chunk)
+        blocks_of_chunk = [Block(bucket, bucket, 1, 0, 9, 0, 0, 0) for bucket in range(400)]
+        Path(path).write_bytes(b"")
+        spill.commit(chunk, path, blocks_of_chunk, ChunkTally())
+    spill.index()
+    size = (tmp_path / "x.spill" / "index.sqlite").stat().st_size
+    before = read_bytes()
+    assert [bucket for bucket, _ in spill.buckets()] == list(range(400))
+    for bucket in range(400):
+        assert len(spill.blocks(bucket)) == 400
+    assert read_bytes() - before < 3 * size
+    spill.close()
+
+
+def read_bytes() -> int:
+    """Return the number of bytes that this process has read."""
+    return int(Path("/proc/self/io").read_text().split()[1])
