@@ -50,6 +50,34 @@ COMBINATIONS: list[dict[str, Any]] = [
     {"drop_fields": "Body", "accepted": True},
 ]
 
+DATE = "2020-01-02T03:04:05.678"
+AT_THE_BOUNDARY: list[tuple[str, Any, Any, Any, str]] = [
+    ("min_score", 4, 5, 6, "1"),
+    ("min_answers", 1, 2, 3, "1"),
+    ("max_answers", 3, 2, 1, "1"),
+    ("max_body", 21, 20, 19, "1"),
+    ("since", "2020-01-02T03:04:05.677", DATE, "2020-01-02T03:04:05.679", "1"),
+    ("until", "2020-01-02T03:04:05.680", "2020-01-02T03:04:05.679", DATE, "1"),
+    ("min_answer_score", 2, 3, 4, "2"),
+]
+"""A filter; values that let a post pass, just let it pass, and just leave it out; its id."""
+
+
+@pytest.mark.parametrize(("name", "wide", "just", "narrow", "post"), AT_THE_BOUNDARY)
+def test_a_value_at_the_boundary_passes(
+    name: str, wide: Any, just: Any, narrow: Any, post: str, tmp_path: Path
+) -> None:
+    dump = write_dump(
+        tmp_path / "Posts.xml",
+        question(1, Score=5, AnswerCount=2, Body="x" * 20, CreationDate=DATE),
+        answer(2, 1, Score=3, Body="x", CreationDate=DATE),
+        answer(3, 1, Score=9, Body="x", CreationDate=DATE),
+    )
+    for value, passes in ((wide, True), (just, True), (narrow, False)):
+        documents = list(so2docs.documents(dump, jobs=1, **{name: value}))
+        ids = {str(post["Id"]) for q in documents for post in (q, *q["Answers"])}
+        assert (post in ids) == passes, value
+
 
 def name_of(options: dict[str, Any]) -> str:
     return "-".join(f"{name}={value}" for name, value in options.items())
