@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from so2docs.extensions.changes.diff import Changes, diff
     from so2docs.extensions.folders import for_each_site
     from so2docs.extensions.inspection.inspect import Inspection, inspect
-    from so2docs.extensions.parquet.frames import Frame
     from so2docs.extensions.recipes.recipe import Description, Recipe, Setting
     from so2docs.extensions.sqlite.build import Database, to_sqlite
     from so2docs.extensions.statistics.stats import Scores, Stats, stats
@@ -59,8 +58,8 @@ if TYPE_CHECKING:
     from so2docs.extensions.tables.tags import Tags, TagsReport, tags
     from so2docs.reader.collection import Collection
     from so2docs.reader.collection import open as open  # noqa: A004
-    from so2docs.reader.framed import Selection
     from so2docs.reader.reading import read
+    from so2docs.reader.selection import Selection
     from so2docs.report import Report
 
 # `open` is left out of `__all__`, so that `from so2docs import *` does not hide the builtin.
@@ -72,7 +71,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArchiveError", "ChangedDumpError", "Changes", "ClusterError", "Collection", "Database",
     "Description", "DiskFullError", "DocumentNotFoundError", "Documents", "DumpError",
-    "DumpNotFoundError", "FlatTable", "Frame", "Inspection", "InternalError", "Location",
+    "DumpNotFoundError", "FlatTable", "Inspection", "InternalError", "Location",
     "MalformedDumpError", "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError",
     "Recipe", "RecipeError", "Report", "RowCounts", "Rows", "Scores", "Selection", "Setting",
     "SiteResult", "So2docsError", "SpillError", "SpillTakenError", "Stats", "Summary",
@@ -86,12 +85,12 @@ _MODULES = {
     "Database": "extensions.sqlite.build", "Description": "extensions.recipes.recipe",
     "DiskFullError": "errors", "DocumentNotFoundError": "errors", "Documents": "api.documents",
     "DumpError": "errors", "DumpNotFoundError": "errors", "FlatTable": "extensions.tables.report",
-    "Frame": "extensions.parquet.frames", "Inspection": "extensions.inspection.inspect",
-    "InternalError": "errors", "Location": "errors", "MalformedDumpError": "errors",
-    "OptionError": "errors", "OutputError": "errors", "OutputExistsError": "errors",
-    "OutputNotFoundError": "errors", "Recipe": "extensions.recipes.recipe", "RecipeError": "errors",
-    "Report": "report", "RowCounts": "counts", "Rows": "extensions.tables.stream",
-    "Scores": "extensions.statistics.stats", "Selection": "reader.framed",
+    "Inspection": "extensions.inspection.inspect", "InternalError": "errors", "Location": "errors",
+    "MalformedDumpError": "errors", "OptionError": "errors", "OutputError": "errors",
+    "OutputExistsError": "errors", "OutputNotFoundError": "errors",
+    "Recipe": "extensions.recipes.recipe", "RecipeError": "errors", "Report": "report",
+    "RowCounts": "counts", "Rows": "extensions.tables.stream",
+    "Scores": "extensions.statistics.stats", "Selection": "reader.selection",
     "Setting": "extensions.recipes.recipe", "SiteResult": "api.sites", "So2docsError": "errors",
     "SpillError": "errors", "SpillTakenError": "errors", "Stats": "extensions.statistics.stats",
     "Summary": "extensions.changes.compare", "TableCounts": "counts",

@@ -87,11 +87,9 @@ CAPABILITIES = {
     "history": Capability(hooks={"members of History": "revisions:members"}),
     "markdown": Capability(hooks={"body markdown": "bodies:make_converter"}),
     "parquet": Capability(
-        names={"frames": "Frame"},
         hooks={
             "format parquet": "format:Parquet",
             "record in parquet": "footer:read_record",
-            "frame": "frames:Frame",
         },
     ),
     "remote": Capability(

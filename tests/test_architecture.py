@@ -95,9 +95,7 @@ ONLY_USERS = {
         "extensions.tables.stream",
         "extensions.tables.writing",
         "extensions.parquet.arrow",
-        "extensions.parquet.frames",
         "extensions.spark.jobs",
-        "reader.framed",
     },
     "sqlite3": {
         "extensions.tables.tags",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import orjson
 
@@ -29,7 +29,6 @@ from so2docs.options.table import (
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.pipeline.session import Session
-from so2docs.reader.framed import Framed, in_batches
 from so2docs.report import Report
 from so2docs.store.disk import disk_errors
 
@@ -38,10 +37,8 @@ if TYPE_CHECKING:
     from so2docs.types import Question
 
 
-class Documents(Framed, AbstractContextManager["Documents"]):
+class Documents(AbstractContextManager["Documents"]):
     """An iterator over documents; `report` is available after the last one.
-
-    A frame such as `answers.to_pandas()` reads the remaining documents.
 
     Attributes:
         provenance: Provenance of the documents; None until all documents are read.
@@ -74,9 +71,6 @@ class Documents(Framed, AbstractContextManager["Documents"]):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    def _document_batches(self) -> Iterator[list[dict[str, Any]]]:
-        return in_batches(self)
 
     def close(self) -> None:
         """Stop the iteration and remove the temporary spill."""

@@ -51,7 +51,6 @@ from so2docs.output.provenance import Provenance
 from so2docs.output.provenance import load as load_provenance
 from so2docs.output.segments import Segment
 from so2docs.progress import bar, log
-from so2docs.reader.framed import Framed, Selection
 from so2docs.reader.reading import (
     MOST_LINE_BYTES,
     SegmentReader,
@@ -60,6 +59,7 @@ from so2docs.reader.reading import (
     find_line,
     replaced_error,
 )
+from so2docs.reader.selection import Selection
 from so2docs.zstd import ZstdError
 
 # Segments of an output without an index.
@@ -271,7 +271,7 @@ _PAUSE = 0.2
 """Seconds to wait for a new output, which gets its name just after its index does."""
 
 
-class Collection(Framed, Mapping[int, "Question"], AbstractContextManager["Collection"]):
+class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"]):
     """A mapping of question ids to the documents of an output, returned by `so2docs.open`.
 
     Iteration is in ascending order of question id.
@@ -280,8 +280,7 @@ class Collection(Framed, Mapping[int, "Question"], AbstractContextManager["Colle
         >>> docs[11227809]["Title"]
         >>> len(docs), 4 in docs
         >>> for question in docs.values(): ...
-        >>> docs.answers.to_pandas()
-        >>> docs.where(since="2020", tags="python").questions.to_arrow()
+        >>> for question in docs.where(since="2020", tags="python"): ...
 
     Collections are thread-safe. A pickled collection reopens the file when it is unpickled. A
     collection keeps in memory the index and a cache of the most recently used documents, up to
@@ -381,13 +380,12 @@ class Collection(Framed, Mapping[int, "Question"], AbstractContextManager["Colle
             keywords: Options: `so2docs.options.keywords.QuestionKeywords`.
 
         Returns:
-            A selection, which has the same frames as the collection, and can be iterated over any
-            number of times.
+            A selection, which can be iterated over any number of times.
 
         Raises:
             OptionError: The value of a filter is not valid, or two filters contradict each other.
         """
-        return Selection(self, read_options(QuestionFilters, keywords))
+        return Selection(self.documents, self.path, read_options(QuestionFilters, keywords))
 
     def _document_batches(self) -> Iterator[list[dict[str, Any]]]:
         for entry in self.index:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +129,11 @@ def test_each_filter_selects_some_questions(options: dict[str, Any], tmp_path: P
     so2docs.tables(dump, tmp_path / "flat", jobs=1, format="jsonl", **options)
     posts = read_back(tmp_path / "flat", DUMP["posts"], "jsonl")
     assert sorted(post["Id"] for post in posts if post["PostTypeId"] == 1) == selected
+
+
+@pytest.mark.parametrize("date", [{"$date": "2020-01-01T00:00:00.000Z"}, 5])
+def test_documents_of_another_form_are_errors(date: object, tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text(json.dumps({"Id": 1, "CreationDate": date}) + "\n")
+    docs = so2docs.open(tmp_path / "q.jsonl")
+    with docs, pytest.raises(so2docs.OutputError, match=r"q\.jsonl: question 1: a value has an un"):
+        list(docs.where(since="2015"))

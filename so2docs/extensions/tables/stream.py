@@ -95,12 +95,14 @@ class Rows:
             yield from pa.ipc.open_stream(data)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Read all rows as a pandas data frame."""
+        """Read all rows as a pandas data frame; integer columns are `Int64`, which allows nulls."""
         _require_pyarrow()
         require_packages("a data frame", "pandas")
+        import pandas as pd
         import pyarrow as pa
 
-        return pa.Table.from_batches(self.to_batches(), self.schema).to_pandas()
+        table = pa.Table.from_batches(self.to_batches(), self.schema)
+        return table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         _require_pyarrow()

@@ -39,7 +39,10 @@ def test_rows_are_those_of_the_files(tmp_path: Path) -> None:
             assert pa.table(given).to_pylist() == expected.to_pylist()
         assert pa.Table.from_batches(given.to_batches(), given.schema).num_rows > 0
         assert sum(given.call(len)) == expected.num_rows
-        assert given.to_pandas().Id.to_list() == expected["Id"].to_pylist()
+        frame = given.to_pandas()
+        assert frame["Id"].to_list() == expected["Id"].to_pylist()
+        assert str(frame["Id"].dtype) == "Int64"
+        assert str(frame["CreationDate"].dtype) == "datetime64[ms, UTC]"
         rows = [dict(zip(given.columns, row, strict=True)) for batch in given for row in batch]
         assert rows == [_with_text_dates(row) for row in expected.to_pylist()]
 
