@@ -29,6 +29,11 @@ def test_a_setting_at_the_boundary_passes(
         answer(3, 1, Score=0, Body="b", CreationDate="2020-01-04T00:00:00.000"),
     )
     report = so2docs.convert(
-        dump, tmp_path / "pairs.jsonl", recipe="pairs", settings=settings, jobs=1
+        dump,
+        tmp_path / "pairs.jsonl",
+        recipe="pairs",
+        settings=settings,
+        site="beer.stackexchange.com",
+        jobs=1,
     )
     assert report.records == records
