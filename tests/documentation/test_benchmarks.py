@@ -86,3 +86,10 @@ def test_searches_in_other_words_find_the_question() -> None:
 def test_decoders_of_lzma2_are_compared() -> None:
     lines = run("lzma2.py", SAMPLES / "posts.xml", "--rounds", 1).splitlines()
     assert [line.split(" ")[1] for line in lines[2:]] == ["1", "3", "5", "9"]
+
+
+@pytest.mark.long
+def test_commands_are_measured_by_size(tmp_path: Path) -> None:
+    lines = run("sizes.py", "--folder", tmp_path, "--sizes", "2MB", "--only", "convert,show")
+    rows = [line.split(" | ")[1] for line in lines.splitlines() if line.startswith("| 2MB")]
+    assert rows == ["convert", "show"]
