@@ -14,6 +14,7 @@ RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
     useradd --uid 1000 so2docs && mkdir /data && chown so2docs /data
 USER 1000
 WORKDIR /data
-RUN SO2DOCS_CORE=compiled so2docs selftest
+RUN --mount=type=bind,source=packaging/check_conversion.py,target=/check.py \
+    SO2DOCS_CORE=compiled python /check.py
 ENTRYPOINT ["so2docs"]
 CMD ["--help"]

@@ -4,7 +4,7 @@ Examples:
     >>> report = so2docs.convert("Posts.xml", "questions.jsonl.gz")
     >>> for question in so2docs.read("questions.jsonl.gz"): ...
     >>> so2docs.open("questions.jsonl.gz")[1]
-    >>> so2docs.stats("questions.jsonl.gz")
+    >>> so2docs.inspect_output("questions.jsonl.gz")
     >>> so2docs.to_sqlite("questions.jsonl.gz")
     >>> so2docs.tables("sample.stackexchange.com.7z", "sample")
 """
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from so2docs.extensions.changes.diff import Changes, diff
     from so2docs.extensions.folders import for_each_site
     from so2docs.extensions.inspection.inspect import Inspection, inspect
+    from so2docs.extensions.inspection.output import InspectedOutput, inspect_output
     from so2docs.extensions.recipes.recipe import Description, Recipe, Setting
     from so2docs.extensions.sqlite.build import Database, to_sqlite
-    from so2docs.extensions.statistics.stats import Scores, Stats, stats
     from so2docs.extensions.tables.report import FlatTable, TablesReport
     from so2docs.extensions.tables.stream import Rows, rows
     from so2docs.extensions.tables.tables import tables
@@ -71,13 +71,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ArchiveError", "ChangedDumpError", "Changes", "ClusterError", "Collection", "Database",
     "Description", "DiskFullError", "DocumentNotFoundError", "Documents", "DumpError",
-    "DumpNotFoundError", "FlatTable", "Inspection", "InternalError", "Location",
+    "DumpNotFoundError", "FlatTable", "InspectedOutput", "Inspection", "InternalError", "Location",
     "MalformedDumpError", "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError",
-    "Recipe", "RecipeError", "Report", "RowCounts", "Rows", "Scores", "Selection", "Setting",
-    "SiteResult", "So2docsError", "SpillError", "SpillTakenError", "Stats", "Summary",
-    "TableCounts", "TablesReport", "Tags", "TagsReport", "TruncatedDumpError", "Verified",
-    "WorkerDiedError", "__version__", "convert", "convert_all", "diff", "documents",
-    "for_each_site", "inspect", "read", "rows", "stats", "tables", "tags", "to_sqlite", "verify",
+    "Recipe", "RecipeError", "Report", "RowCounts", "Rows", "Selection", "Setting", "SiteResult",
+    "So2docsError", "SpillError", "SpillTakenError", "Summary", "TableCounts", "TablesReport",
+    "Tags", "TagsReport", "TruncatedDumpError", "Verified", "WorkerDiedError", "__version__",
+    "convert", "convert_all", "diff", "documents", "for_each_site", "inspect", "inspect_output",
+    "read", "rows", "tables", "tags", "to_sqlite", "verify",
 ]  # fmt: skip
 _MODULES = {
     "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "extensions.changes.diff",
@@ -85,24 +85,24 @@ _MODULES = {
     "Database": "extensions.sqlite.build", "Description": "extensions.recipes.recipe",
     "DiskFullError": "errors", "DocumentNotFoundError": "errors", "Documents": "api.documents",
     "DumpError": "errors", "DumpNotFoundError": "errors", "FlatTable": "extensions.tables.report",
+    "InspectedOutput": "extensions.inspection.output",
     "Inspection": "extensions.inspection.inspect", "InternalError": "errors", "Location": "errors",
     "MalformedDumpError": "errors", "OptionError": "errors", "OutputError": "errors",
     "OutputExistsError": "errors", "OutputNotFoundError": "errors",
     "Recipe": "extensions.recipes.recipe", "RecipeError": "errors", "Report": "report",
-    "RowCounts": "counts", "Rows": "extensions.tables.stream",
-    "Scores": "extensions.statistics.stats", "Selection": "reader.selection",
+    "RowCounts": "counts", "Rows": "extensions.tables.stream", "Selection": "reader.selection",
     "Setting": "extensions.recipes.recipe", "SiteResult": "api.sites", "So2docsError": "errors",
-    "SpillError": "errors", "SpillTakenError": "errors", "Stats": "extensions.statistics.stats",
-    "Summary": "extensions.changes.compare", "TableCounts": "counts",
-    "TablesReport": "extensions.tables.report", "Tags": "extensions.tables.tags",
-    "TagsReport": "extensions.tables.tags", "TruncatedDumpError": "errors",
-    "Verified": "extensions.cards.manifest", "WorkerDiedError": "errors", "convert": "api.convert",
-    "convert_all": "api.batch", "diff": "extensions.changes.diff", "documents": "api.documents",
+    "SpillError": "errors", "SpillTakenError": "errors", "Summary": "extensions.changes.compare",
+    "TableCounts": "counts", "TablesReport": "extensions.tables.report",
+    "Tags": "extensions.tables.tags", "TagsReport": "extensions.tables.tags",
+    "TruncatedDumpError": "errors", "Verified": "extensions.cards.manifest",
+    "WorkerDiedError": "errors", "convert": "api.convert", "convert_all": "api.batch",
+    "diff": "extensions.changes.diff", "documents": "api.documents",
     "for_each_site": "extensions.folders", "inspect": "extensions.inspection.inspect",
-    "open": "reader.collection", "read": "reader.reading", "rows": "extensions.tables.stream",
-    "stats": "extensions.statistics.stats", "tables": "extensions.tables.tables",
-    "tags": "extensions.tables.tags", "to_sqlite": "extensions.sqlite.build",
-    "verify": "extensions.cards.manifest",
+    "inspect_output": "extensions.inspection.output", "open": "reader.collection",
+    "read": "reader.reading", "rows": "extensions.tables.stream",
+    "tables": "extensions.tables.tables", "tags": "extensions.tables.tags",
+    "to_sqlite": "extensions.sqlite.build", "verify": "extensions.cards.manifest",
 }  # fmt: skip
 # [[[end]]]
 

@@ -136,7 +136,9 @@ def cli(context: click.Context, version: bool, verbose: bool) -> None:
 
         click.echo(f"so2docs {so2docs.__version__} ({core.describe()})")
         if verbose:
-            for name, value in _module("selftest").describe_installation().items():
+            from so2docs.commands.installation import describe_installation
+
+            for name, value in describe_installation().items():
                 click.echo(f"{name}: {value}")
         context.exit()
     if context.invoked_subcommand is None:

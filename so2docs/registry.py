@@ -34,9 +34,8 @@ class Capability:
 
 CAPABILITIES = {
     "inspection": Capability(
-        commands={"inspect": "Describe a dump without converting it."},
-        rare_commands={"selftest": "Check this installation."},
-        names={"inspect": "Inspection inspect"},
+        commands={"inspect": "Describe a dump without converting it, or an output."},
+        names={"inspect": "Inspection inspect", "output": "InspectedOutput inspect_output"},
     ),
     "recipes": Capability(
         commands={"recipes": "List the recipes for data sets, with their settings."},
@@ -54,10 +53,6 @@ CAPABILITIES = {
             "tables": "tables",
             "tags": "Tags TagsReport tags",
         },
-    ),
-    "statistics": Capability(
-        commands={"stats": "Print statistics of an output."},
-        names={"stats": "Scores Stats stats"},
     ),
     "changes": Capability(
         commands={"diff": "Write the changes between two outputs."},

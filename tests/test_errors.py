@@ -147,7 +147,7 @@ def test_errors_extend_builtin_errors(tmp_path: Path) -> None:
         so2docs.convert(tmp_path / "Posts.xml", tmp_path / "q.jsonl")
     assert isinstance(missing.value, so2docs.DumpError)
     assert missing.value.errno == errno.ENOENT
-    for read in (so2docs.open, so2docs.stats, lambda path: list(so2docs.read(path))):
+    for read in (so2docs.open, so2docs.inspect_output, lambda path: list(so2docs.read(path))):
         with pytest.raises(FileNotFoundError) as missing:
             read(tmp_path / "q.jsonl")
         assert isinstance(missing.value, so2docs.OutputError)

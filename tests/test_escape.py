@@ -42,7 +42,7 @@ def test_functions() -> None:
 
 
 def test_terminal(hostile: Path) -> None:
-    for command in (["stats", hostile], ["show", hostile, "1", "--text"]):
+    for command in (["inspect", hostile], ["show", hostile, "1", "--text"]):
         result = run(*command, code=0)
         assert "<script>" in result.stdout
         assert_harmless(result.stdout)

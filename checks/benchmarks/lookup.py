@@ -1,4 +1,4 @@
-"""Measure look-ups in an output, the size and rebuilding of its index, and `so2docs stats`.
+"""Measure look-ups in an output, the size and rebuilding of its index, and `so2docs inspect`.
 
     python checks/benchmarks/make_dump.py /tmp/Posts.xml --size 3GB
     so2docs convert /tmp/Posts.xml /tmp/questions.jsonl.gz
@@ -207,7 +207,7 @@ def main() -> None:
     if options.output:
         index_figures(options.output)
         lookups(options.output)
-        run("so2docs stats", "-m", "so2docs", "stats", options.output)
+        run("so2docs inspect", "-m", "so2docs", "inspect", options.output)
     if options.dump:
         conversions(options.dump, options.times)
 

@@ -60,7 +60,7 @@ WRITERS = {
     "forced sqlite": Writer("sqlite old.jsonl former.db --force -q"),
     "sqlite of a dump": Writer("sqlite site q.db --nest all -q -j 1"),
     "serve": Writer("serve old.jsonl --port 0 -q"),
-    "index": Writer("stats bare.jsonl --json -q -j 1", stdout=True),
+    "inspect output": Writer("inspect bare.jsonl --json -q -j 1", stdout=True),
     "show": Writer("show bare.jsonl 1 --json", stdout=True),
     "flat": Writer("tables site flat -q -j 1", resumes=True),
     "flat csv": Writer("tables site flat --format csv -q -j 1", resumes=True),

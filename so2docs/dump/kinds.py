@@ -125,7 +125,7 @@ PARQUET = b"PAR1"
 
 _UNPACK = "unpack it first"
 _GIVE_DUMP = "give the Posts.xml of a dump, or the archive of its site"
-_GIVE_OUTPUT = f"to read it, use so2docs show or so2docs stats; otherwise, {_GIVE_DUMP}"
+_GIVE_OUTPUT = f"to read it, use so2docs show or so2docs inspect; otherwise, {_GIVE_DUMP}"
 
 # Compression ratios, as measured on published dumps.
 _KINDS: dict[bytes, Kind] = {

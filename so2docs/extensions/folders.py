@@ -35,20 +35,27 @@ from so2docs.errors import (
 from so2docs.extensions.cards.manifest import load, verify
 from so2docs.extensions.changes.diff import Changes, ChangesFile, diff
 from so2docs.extensions.inspection.inspect import inspect, locate_all
+from so2docs.extensions.inspection.output import inspect_output
 from so2docs.extensions.options import ComparisonOptions, DatabaseOptions, ReplaceOptions
-from so2docs.extensions.output_folder import check_holds_outputs, outputs_in, readable
+from so2docs.extensions.output_folder import (
+    check_holds_outputs,
+    is_folder_of_outputs,
+    outputs_in,
+    readable,
+)
 from so2docs.extensions.sqlite.build import find_database, to_sqlite
-from so2docs.extensions.statistics.stats import stats
 from so2docs.extensions.tables.tables import tables
 from so2docs.extensions.tables.tags import TagsFile, tags
 from so2docs.options.request import read_options
-from so2docs.options.sites import site_from_name
+from so2docs.options.sites import site_from_name, without_date
 from so2docs.options.table import options_of
 from so2docs.output.new_files import open_folder
 from so2docs.output.part_files import MANIFEST
+from so2docs.output.paths import OutputPaths
 from so2docs.output.product import Product
 from so2docs.output.provenance import UP_TO_DATE
 from so2docs.progress import Shown
+from so2docs.reader.reading import is_output, read_start
 
 PathLike = str | os.PathLike[str]
 
@@ -71,8 +78,8 @@ def for_each_site(
     |---|---|---|
     | `tables` | dumps | a folder for each site |
     | `tags` | dumps | `SITE.jsonl.gz` |
-    | `inspect` | dumps | |
-    | `stats`, `verify` | a folder of outputs | |
+    | `inspect` | dumps, outputs, folders of outputs | |
+    | `verify` | a folder of outputs | |
     | `to_sqlite` | a folder of outputs | `SITE.db` |
     | `diff` | two folders of outputs, old and new | `SITE.jsonl.gz` |
 
@@ -112,7 +119,6 @@ def for_each_site(
         to_sqlite: (_plan_databases, True),
         diff: (_plan_changes, True),
         inspect: (_plan_inspections, False),
-        stats: (_plan_stats, False),
         verify: (_plan_checks, False),
     }
     if function not in plans:
@@ -188,18 +194,6 @@ def _diff_site(
     posts = summary.questions
     state: SiteState = "changed" if posts.added or posts.changed or posts.deleted else "unchanged"
     return Done(state, output, summary)
-
-
-def _plan_stats(folder: PathLike) -> list[SiteTask]:
-    return [
-        SiteTask(site, paths[0], input_size(paths), partial(_count, paths), is_divisible=True)
-        for site, paths in _outputs(folder).items()
-    ]
-
-
-def _count(paths: list[str], *, jobs: int | None, progress: bool) -> Done:
-    path = readable(paths)
-    return Done("counted", path, stats(path, jobs=jobs, progress=progress))
 
 
 def _plan_checks(folder: PathLike) -> list[SiteTask]:
@@ -290,10 +284,31 @@ def _write_tags(
 
 
 def _plan_inspections(sources: Iterable[PathLike], **keywords: Any) -> list[SiteTask]:
-    paths = [os.fspath(source) for source in sources]
+    paths, tasks = [], []
+    for source in sources:
+        path = os.fspath(source)
+        outputs = _outputs_at(path)
+        paths += [] if outputs else [path]
+        for site, files in outputs.items():
+            tasks.append(SiteTask(site, files[0], input_size(files), partial(_count, files)))
     others = _tables_of_others(paths)
     paths = [path for path in paths if os.path.realpath(path) not in others]
-    return dump_tasks(_inspect, [(path, site_from_name(path), path) for path in paths], keywords)
+    dumps = [(path, site_from_name(path), path) for path in paths]
+    return tasks + dump_tasks(_inspect, dumps, keywords)
+
+
+def _outputs_at(path: str) -> dict[str, list[str]]:
+    """Return the outputs at a path, by site; empty for a dump."""
+    if is_folder_of_outputs(path):
+        return outputs_in(path)
+    if os.path.isfile(path) and is_output(path, read_start(path)):
+        return {without_date(OutputPaths(path, None).stem): [path]}
+    return {}
+
+
+def _count(paths: list[str]) -> Done:
+    path = readable(paths)
+    return Done("inspected", path, inspect_output(path))
 
 
 def _tables_of_others(paths: list[str]) -> set[str]:

@@ -316,8 +316,8 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
             if (recipe := read_recipe(self.path)) is None:
                 raise
             raise OutputError(
-                f"{self.path}: holds records of the recipe {recipe}, not documents; read them with "
-                "so2docs.read, or count them with so2docs stats"
+                f"{self.path}: holds records of the recipe {recipe}, not documents; count them "
+                "with so2docs inspect, or read them with so2docs.read"
             ) from error
         if self.reader.is_replaced():
             raise replaced_error(self.path)

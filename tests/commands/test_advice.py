@@ -42,7 +42,7 @@ def test_advice_for_files_that_cannot_be_opened(
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, **options)  # type: ignore[arg-type]
     for path in tmp_path.glob(".*index*"):
         path.unlink()
-    for command in (["show", output, "1"], ["stats", output]):
+    for command in (["show", output, "1"], ["diff", output, output]):
         result = run(*command, code=1)
         assert words in result.stderr
         assert "Traceback" not in result.stderr
@@ -154,7 +154,7 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
         zipped(tmp_path / name, {"Posts.xml": dump})
     else:
         (tmp_path / name).write_bytes(bz2.compress(dump) if name.endswith("bz2") else dump)
-    for command in (["show", tmp_path / name, "1"], ["stats", tmp_path / name]):
+    for command in (["show", tmp_path / name, "1"], ["diff", tmp_path / name, tmp_path / name]):
         result = run(*command, code=1)
         assert "reads back only JSON lines; convert it with so2docs convert first" in result.stderr
 
@@ -242,10 +242,9 @@ def test_an_empty_result_of_a_filter_is_reported(options: str, words: str, tmp_p
 
 def test_only_outputs_are_indexed(tmp_path: Path) -> None:
     (tmp_path / "dump.jsonl").write_bytes((SAMPLES / "posts.xml").read_bytes())
-    for command in (["show", tmp_path / "dump.jsonl", "1"], ["stats", tmp_path / "dump.jsonl"]):
-        result = run(*command, code=1)
-        assert result.stderr.count("\n") == 1
-        assert "building an index in one pass" not in result.stderr
+    result = run("show", tmp_path / "dump.jsonl", "1", code=1)
+    assert result.stderr.count("\n") == 1
+    assert "building an index in one pass" not in result.stderr
     (tmp_path / "q.parquet").write_bytes(b"PAR1\xed\xa0\x80\nPAR1")
     with pytest.raises(so2docs.OutputError, match="is Parquet, and so2docs reads back only"):
         list(so2docs.read(tmp_path / "q.parquet"))
@@ -278,13 +277,12 @@ PATTERN = "no file matches; patterns in quotes are not expanded, so give the nam
         ("tables dumps o", FOLDERS),
         ("tags dumps o.jsonl", FOLDERS),
         ("sqlite dumps o.db", NO_OUTPUTS),
-        ("stats dumps", NO_OUTPUTS),
         ("verify dumps", NO_OUTPUTS),
         ("serve dumps", NO_OUTPUTS),
         ("show outputs 1", "is a folder; give a file in it, such as outputs/a.jsonl.gz"),
         ("show dumps 1", "dumps: is a folder; give a file in it"),
         ("show *.gz 1", PATTERN),
-        ("stats [ab].gz", PATTERN),
+        ("inspect [ab].gz", PATTERN),
         ("convert *.7z o.jsonl", PATTERN),
         ("serve text.db", "text.db: is not an SQLite database; give an output, a dump, or a"),
         ("mcp text.db", "text.db: is not an SQLite database; give an output, a dump, or a"),

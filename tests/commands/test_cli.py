@@ -120,8 +120,8 @@ def test_a_traceback_is_shown_only_for_debugging(folder: Path) -> None:
         (["convert", "Posts.xml", "--level"], "--level needs a value"),
         (["convert", ""], "DUMP [OUTPUT]: is empty, perhaps from an unset variable"),
         (
-            ["stats", "Posts.xml", "b"],
-            "got unexpected extra argument (b); see so2docs stats --help",
+            ["card", "Posts.xml", "b"],
+            "got unexpected extra argument (b); see so2docs card --help",
         ),
         (["completion", "tcsh"], "SHELL: 'tcsh' is not one of 'bash', 'zsh', 'fish'; see so2docs"),
         (["serve", "Posts.xml", "--port", "x"], "--port: 'x' is not a valid"),

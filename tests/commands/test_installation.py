@@ -1,10 +1,12 @@
-"""Tools for packagers and bug reports: the self-test, versions, completion."""
+"""Tools for packagers and bug reports: the check of a package, versions, completion."""
 
 from __future__ import annotations
 
 import bz2
+import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -16,39 +18,28 @@ from support.command import run, run_process, run_python
 from support.places import CHECKOUT, SAMPLES
 
 import so2docs
+from so2docs.commands.installation import describe_installation
 from so2docs.errors import require_packages
-from so2docs.extensions.inspection import selftest as checks
-from so2docs.extensions.inspection.selftest_command import describe_installation
 from so2docs.parse import core
 
 
-def test_the_self_test_passes_and_leaves_nothing(tmp_path: Path) -> None:
-    result = run_process("selftest", env={"TMPDIR": str(tmp_path)}, code=0)
-    lines = result.stdout.splitlines()
-    assert all(line.startswith("ok ") for line in lines)
-    assert len(lines) == (3 if core.built() == "compiled" else 2)
-    assert result.stderr == ""
+@pytest.mark.parametrize("name", ["compiled", "python"])
+def test_packages_are_checked_by_a_conversion(name: str, tmp_path: Path) -> None:
+    """The check that builds of wheels, images and packages run."""
+    if name == "compiled" and core.built() != "compiled":
+        pytest.skip("the compiled core is not built")
+    check = CHECKOUT / "packaging" / "check_conversion.py"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, core.VARIABLE: name, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, check]
+    subprocess.run(command, env=environment, check=True)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("option", ["level", "max_answers"])
-def test_the_self_test_notices_other_documents(
-    option: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = so2docs.convert
-
-    def other(*arguments: object, **options: object) -> object:
-        if option == "max_answers" or options.get("core") != "python":
-            options[option] = 1
-        return real(*arguments, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(so2docs, "convert", other)
-    checked = list(checks.selftest())
-    assert [check.problem is None for check in checked] == [
-        option == "level",
-        *([False] * (len(checked) - 1)),
-    ]
-    assert str(checked[-1]).startswith("FAILED")
+    other = check.read_text(encoding="utf-8").replace('EXPECTED = "', 'EXPECTED = "0')
+    (tmp_path / "other.py").write_text(other, encoding="utf-8")
+    command = [sys.executable, str(tmp_path / "other.py")]
+    failed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("Posts.xml: SHA-256 is ")
 
 
 def install(folder: Path, core_file: str, content: bytes) -> Callable[..., tuple[int, str]]:
@@ -87,13 +78,6 @@ def test_a_core_that_fails_to_load_is_named(tmp_path: Path) -> None:
     assert re.search(
         r"\(python core; the compiled one cannot be used: .*_core", broken("--version")[1]
     )
-    code, text = broken("selftest")
-    assert code == 1
-    assert re.search(
-        r"FAILED  compiled core, 2 jobs .*: core is 'compiled', but that core cannot", text
-    )
-    assert "ok      python core" in text
-    assert "cannot be used" in text.partition("Please report this")[2]
     sites = [shutil.copytree(SAMPLES / "site", tmp_path / name) for name in ("a", "b")]
     code, text = broken(
         *("tables", *sites, "--output-dir", tmp_path / "csv", "--format", "csv", "--jobs", "2")
@@ -159,7 +143,7 @@ print(ends, file=sys.stderr)
         "convert Posts.xml out/q.jsonl.gz -q",
         "inspect Posts.xml",
         "tags site/sample.stackexchange.com.7z --output-dir tags -q",
-        "stats out",
+        "inspect out",
         "sqlite out databases -q",
         "diff out out changes -q",
         "card out/q.jsonl.gz -q",

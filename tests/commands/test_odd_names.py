@@ -67,7 +67,7 @@ def test_outputs_with_such_names_are_read(folder: bytes) -> None:
     run_in(folder, b"convert", DUMP, b"other.jsonl", b"--card")
     assert run_in(folder, b"verify", E + b".jsonl").startswith("caf\ufffd.jsonl: 1 file with")
     run_in(folder, b"card", E + b".jsonl")
-    run_in(folder, b"stats", E + b".jsonl")
+    run_in(folder, b"inspect", E + b".jsonl")
     run_in(folder, b"show", E + b".jsonl", b"1")
     run_in(folder, b"diff", b"other.jsonl", E + b".jsonl", E + b".diff.jsonl")
     run_in(folder, b"sqlite", E + b".jsonl", E + b".db")
@@ -105,8 +105,8 @@ IN_ORDER = (
     ("inspect", "{}.7z", "{}.cut.xml"),
     ("tables", "{}.7z", "{}.tables", "--format", "csv"),
     ("tags", "{}.7z", "{}.tags.jsonl"),
-    ("stats", "{}.jsonl"),
-    ("stats", "{}"),
+    ("inspect", "{}.jsonl"),
+    ("inspect", "{}"),
     ("show", "{}.jsonl", "777"),
     ("verify", "{}.jsonl"),
     ("card", "{}.jsonl"),

@@ -60,7 +60,7 @@ def test_bars_end_at_exactly_all(bars: list[Any], tmp_path: Path) -> None:
         output = tmp_path / f"{number}.jsonl.gz"
         so2docs.convert(dump, output, jobs=1, progress=True, **options)
         check(bars)
-    so2docs.stats(tmp_path / "0.jsonl.gz", progress=True)
+    so2docs.inspect_output(tmp_path / "0.jsonl.gz", progress=True)
     check(bars)
 
 
@@ -264,7 +264,7 @@ LINE = r"so2docs: (.*): (\d+)%, [\d.]+% a minute(, [\d,]+ min left)?"
 
 def progress_lines(*words: object) -> list[str]:
     lines = run(*words, code=0).stderr.splitlines()
-    return [line for line in lines if re.match("so2docs: (reading|writing|counting)", line)]
+    return [line for line in lines if re.match("so2docs: (reading|writing|comparing)", line)]
 
 
 @pytest.mark.usefixtures("at_once")
@@ -278,9 +278,9 @@ def test_progress_is_logged_without_a_terminal(tmp_path: Path) -> None:
     shares = [int(match[2]) for match in matches if match]
     assert shares == sorted(shares)
     assert shares[-1] == 100
-    *_, last = progress_lines("stats", output)
+    *_, last = progress_lines("diff", output, output)
     size = r"[\d.]+ k?B"
-    assert re.fullmatch(rf"so2docs: counting: ({size}) of \1, [\d.]+ [kMG]?B/s, 0 min left", last)
+    assert re.fullmatch(rf"so2docs: comparing: ({size}) of \1, [\d.]+ [kMG]?B/s, 0 min left", last)
 
 
 @pytest.mark.usefixtures("at_once")

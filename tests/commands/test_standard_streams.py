@@ -34,7 +34,7 @@ PRINTS = {
     "show q.jsonl 1",
     "show q.jsonl 1 --text",
     "show q.jsonl 999",
-    "stats q.jsonl",
+    "inspect q.jsonl",
     "verify q.jsonl",
     "diff q.jsonl q.jsonl new.jsonl --json",
     "sqlite q.jsonl new.db",
@@ -42,7 +42,6 @@ PRINTS = {
     "completion bash",
     "schema",
     "schema --sql duckdb",
-    "selftest",
     "no-such-command",
 }
 """Commands that end as always if a stream is closed."""
@@ -103,7 +102,7 @@ def test_commands_ignore_closed_streams(words: str, folder: Path, tmp_path: Path
         assert "Traceback" not in done.stderr
         assert "ignored" not in done.stderr
         results.append((done.returncode, files_of(here)))
-        if OUT not in closed and not words.startswith("selftest"):  # It prints times.
+        if OUT not in closed:
             results[-1] += (done.stdout,)
         assert results[-1] == results[0][: len(results[-1])]
 
@@ -217,7 +216,7 @@ def test_documents_and_results_in_a_pipe_that_does_not_block(large: Path, tmp_pa
 def test_results_for_a_full_disk_are_an_error(unbuffered: str, folder: Path) -> None:
     with open("/dev/full", "w") as full:
         env = {"PYTHONUNBUFFERED": unbuffered}
-        done = run_process("stats", "q.jsonl", cwd=folder, stdout=full, env=env)
+        done = run_process("inspect", "q.jsonl", cwd=folder, stdout=full, env=env)
     assert done.returncode == 1
     assert done.stderr == (
         "so2docs: standard output: No space left on device; free some space, then run the same "

@@ -230,5 +230,5 @@ def test_every_prompt_is_in_a_block_that_runs() -> None:
         text = (CHECKOUT / page).read_text(encoding="utf-8")
         outside = BLOCKS.sub("", text)
         assert not re.search(
-            r"^(\$ )?so2docs (convert (?!DIR)|show|stats)", outside, re.MULTILINE
+            r"^(\$ )?so2docs (convert (?!DIR)|show|inspect)", outside, re.MULTILINE
         ), page

@@ -18,6 +18,7 @@ from support.command import COMMAND, run
 from support.dumps import answer, question, write_dump
 from support.interruptions import wait_for
 from support.messages import heard
+from support.places import SAMPLES
 
 import so2docs
 from so2docs.errors import RESUMES, STARTS_OVER, OptionError, OutputError
@@ -143,7 +144,7 @@ def test_a_broken_site_does_not_stop_the_others(
     ]
     assert result.stderr.splitlines()[-1] == "4 sites: 1 unchanged, 1 gone, 1 new, 1 failed"
     assert outputs(changes) == ["coffee.jsonl.gz", "new.jsonl.gz"]
-    for command in (["stats", new], ["sqlite", new, tmp_path / "databases"]):
+    for command in (["inspect", new], ["sqlite", new, tmp_path / "databases"]):
         result = run(*command, code=3)
         assert "beer.jsonl.gz: is damaged" in result.stderr
         counted = table(result.stdout or result.stderr)
@@ -210,7 +211,7 @@ def test_a_site_that_failed_before_is_not_just_new(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
     _, new = quarters
-    result = run("stats", new)
+    result = run("inspect", new)
     lines = table(result.stdout)
     rows = [lines[site][1:] for site in ("beer", "coffee", "new")]
     assert [row[:2] for row in rows] == [["6", "6"], ["3", "3"], ["5", "5"]]
@@ -220,10 +221,10 @@ def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
     assert lines["total"] == [f"{total:,}" for total in totals]
     sizes = [path.stat().st_size for path in new.glob("*.gz")]
     assert totals[-1] == sum(sizes)
-    sites = json.loads(run("stats", new, "--json").stdout)
-    alone = [so2docs.stats(new / f"{site}.jsonl.gz") for site in ("beer", "coffee", "new")]
+    sites = json.loads(run("inspect", new, "--json").stdout)
+    alone = [so2docs.inspect_output(new / f"{site}.jsonl.gz") for site in ("beer", "coffee", "new")]
     assert [one["result"] for one in sites] == [one.as_dict() for one in alone]
-    assert [one["state"] for one in sites] == ["counted"] * 3
+    assert [one["state"] for one in sites] == ["inspected"] * 3
     summaries = json.loads(run("diff", *quarters, "--json").stdout)
     assert [one["state"] for one in summaries] == ["changed", "unchanged", "gone", "new"]
     assert summaries[0]["result"]["questions"]["added"] == 2
@@ -233,19 +234,19 @@ def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
 def test_large_sites_in_turn_are_the_same_as_side_by_side(
     quarters: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    together = so2docs.for_each_site(so2docs.stats, quarters[1], jobs=2)
+    together = so2docs.for_each_site(so2docs.inspect, [quarters[1]], jobs=2)
     largest = max(path.stat().st_size for path in quarters[1].glob("*.gz"))
     monkeypatch.setattr("so2docs.api.sites._SMALL", 5 * largest)
     done: list[str] = []
     in_turn = so2docs.for_each_site(
-        so2docs.stats, quarters[1], jobs=2, when_done=lambda result: done.append(result.site)
+        so2docs.inspect, [quarters[1]], jobs=2, when_done=lambda result: done.append(result.site)
     )
     assert in_turn == together
     assert [result.site for result in in_turn] == ["beer", "coffee", "new"]
     assert done == ["coffee", "new", "beer"]
 
 
-@pytest.mark.parametrize("name", ["inspect", "stats", "verify"])
+@pytest.mark.parametrize("name", ["inspect", "verify"])
 def test_interrupted_counts_start_over(
     name: str, quarters: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,9 +255,9 @@ def test_interrupted_counts_start_over(
 
     each: Any = so2docs.for_each_site
     monkeypatch.setattr(f"so2docs.extensions.folders.{name}", interrupted)
-    folder = str(quarters[0])
+    folder, dump = str(quarters[0]), str(SAMPLES / "posts.xml")
     with pytest.raises(KeyboardInterrupt) as end:
-        each(interrupted, [folder] if name == "inspect" else folder, jobs=1)
+        each(interrupted, [dump] if name == "inspect" else folder, jobs=1)
     assert str(end.value) == STARTS_OVER
 
 
@@ -273,8 +274,8 @@ def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> No
     assert "tea.parquet: is Parquet" in result.stderr
     assert table(result.stderr)["beer"] == ["changed", "2", "1", "0", "3"]
     quarter(new, {"beer": posts(6)}, ".jsonl")
-    assert states(so2docs.for_each_site(so2docs.stats, new, jobs=1))["beer"] == "failed"
-    result = run("stats", new, "--jobs", "1")
+    assert states(so2docs.for_each_site(so2docs.inspect, [new], jobs=1))["beer"] == "failed"
+    result = run("inspect", new, "--jobs", "1")
     assert "beer.jsonl and beer.jsonl.zst are outputs of the same site" in result.stderr
 
 
@@ -287,7 +288,7 @@ def test_dates_in_names(tmp_path: Path) -> None:
     assert actual == {site: "changed", "other": "gone", "others": "new"}
     # The parts of a split output do not count as one output.
     split = quarter(tmp_path / "split", {f"{site}-2023": posts(2), f"{site}-2024": posts(3)})
-    assert [one.site for one in so2docs.for_each_site(so2docs.stats, split)] == [
+    assert [one.site for one in so2docs.for_each_site(so2docs.inspect, [split])] == [
         f"{site}-2023",
         f"{site}-2024",
     ]
@@ -376,7 +377,6 @@ def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
         (["diff", "OLD", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
         (["diff", "OLD", "nothing", "x"], 1, "nothing: cannot be read: No such file or directory"),
         (["diff", "OLD", "DUMP", "x"], 1, "DUMP: is a folder without"),
-        (["stats", "EMPTY"], 1, "EMPTY: is a folder without outputs of convert; it holds nothing"),
         (["verify", "EMPTY"], 1, "EMPTY: is a folder without"),
         (["sqlite", "OLD"], 2, "OLD: is a folder of outputs; give one folder for their databases"),
         (["sqlite", "OLD", "x.db"], 2, "OLD: is a folder of outputs"),
@@ -398,8 +398,8 @@ def test_each_function_says_what_it_takes(quarters: tuple[Path, Path]) -> None:
     each: Any = so2docs.for_each_site
     with pytest.raises(OptionError, match="not for several sites; give one of: tables, tags, to"):
         each(so2docs.read, quarters[0])
-    with pytest.raises(OptionError, match="stats writes no files; leave out out"):
-        each(so2docs.stats, quarters[0], "out")
+    with pytest.raises(OptionError, match="inspect writes no files; leave out out"):
+        each(so2docs.inspect, [quarters[0]], "out")
     with pytest.raises(OptionError, match="go to a folder; give its name"):
         each(so2docs.tables, quarters)
 

@@ -237,7 +237,7 @@ def test_databases_and_numbers_of_an_output(tmp_path: Path) -> None:
     so2docs.convert(site, output, **with_all, **write_lists(tmp_path))  # type: ignore[arg-type]
     for arguments in (
         ("sqlite", output, made / "q.db", "--profiles", site),
-        ("stats", output),
+        ("inspect", output),
         ("card", output),
     ):
         done = run(*arguments, code=0)

@@ -23,7 +23,7 @@ from so2docs.zstd import CompressionParameter, frame_compressor
 
 KINDS = ("jsonl", "jsonl.gz", "jsonl.zst")
 COMMANDS = {
-    "stats": ["stats", "{damaged}"],
+    "inspect": ["inspect", "{damaged}"],
     "show": ["show", "{damaged}", "{id}"],
     "show an answer": ["show", "{damaged}", "1000000007"],
     "sqlite": ["sqlite", "{damaged}", "{folder}/x.db", "--force"],

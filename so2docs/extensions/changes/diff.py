@@ -25,7 +25,7 @@ from so2docs.output.new_files import NewFiles
 from so2docs.output.product import Product, read_provenance
 from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.progress import bar, log
-from so2docs.reader.reading import parse_document, read_lines
+from so2docs.reader.reading import describe_foreign, parse_document, read_lines
 
 if TYPE_CHECKING:
     from so2docs.options.keywords import ComparisonKeywords, ReplaceKeywords
@@ -201,6 +201,7 @@ def _documents(file: BinaryIO | None, read: Callable[[int], object]) -> Iterator
         if number % _LINES == 0:
             read(file.tell() - position)
             position = file.tell()
+    read(file.tell() - position)
 
 
 def _read_id(line: bytes, path: str, number: int) -> int:
@@ -210,10 +211,10 @@ def _read_id(line: bytes, path: str, number: int) -> int:
     document = parse_document(line, path, number)
     question_id = document.get("Id") if isinstance(document, dict) else None
     if not isinstance(question_id, int):
-        raise OutputError(
-            f"{path}: line {number:,} is not a document with an Id; compare outputs in the format "
-            "jsonl that keep Id"
-        )
+        reason = describe_foreign(line) if number == 1 else None
+        advice = "if --fields or --drop-fields left it out, convert the dump again with it"
+        reason = reason or f"line {number:,} is not a document with an Id; {advice}"
+        raise OutputError(f"{path}: {reason}")
     return question_id
 
 

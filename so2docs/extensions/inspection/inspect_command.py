@@ -1,4 +1,4 @@
-"""`so2docs inspect`: describe dumps. Its modules are imported when it runs."""
+"""`so2docs inspect`: describe dumps and outputs. Its modules are imported when it runs."""
 
 from __future__ import annotations
 
@@ -16,34 +16,38 @@ from so2docs.escape import for_terminal
     """
     so2docs inspect sample.stackexchange.com.7z
     so2docs inspect *.7z --json > dumps.json
+    so2docs inspect questions.jsonl.gz
     """
 )
-@click.argument("dumps", nargs=-1, required=True, type=click.Path(), metavar="DUMP...")
+@click.argument("dumps", nargs=-1, required=True, type=click.Path(), metavar="DUMP|OUTPUT...")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of text.")
 @table_option("jobs", "Number of worker processes.")
 @table_option("work_dir", "Folder for temporary files.")
 @quiet
 def inspect(*, dumps: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> int:
-    """Describe each DUMP without converting it.
+    """Describe each DUMP without converting it, and each OUTPUT.
 
-    The description contains the form and compression of the dump, the rows, dates and order of each
-    table, the probable release, columns without values, and rows made up by the publisher. For
-    several dumps, it ends with a table of all.
+    For a dump, the description contains its form and compression, the rows, dates and order of each
+    table, the probable release, columns without values, and rows made up by the publisher. For an
+    output, or each output of a folder, it contains the numbers of questions and answers, by year,
+    their scores, and the most frequent tags. For several, it ends with a table of all.
 
-    Exit codes: 0 every table can be read, 1 a table cannot be read or is not well-formed XML, 2
-    usage error, 3 this applies to some of several dumps.
+    Exit codes: 0 all can be read, 1 a table cannot be read or is not well-formed XML, or an output
+    is damaged, 2 usage error, 3 this applies to some of several.
     """
     from so2docs.api.sites import SiteResult, exit_code, summary
     from so2docs.extensions.folders import for_each_site
+    from so2docs.extensions.inspection.inspect import Inspection
     from so2docs.extensions.inspection.inspect import inspect as describe
 
     def show(result: SiteResult) -> None:
         if result.error is not None:
             say(result)
             return
-        for table in result.result.tables.values():
-            if table.problem:
-                say(table.problem)
+        if isinstance(result.result, Inspection):
+            for table in result.result.tables.values():
+                if table.problem:
+                    say(table.problem)
         if not as_json:
             click.echo(for_terminal(result.result))
 

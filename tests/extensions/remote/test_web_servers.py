@@ -356,7 +356,6 @@ def test_secrets_of_urls_are_not_published(server: RangeServer, tmp_path: Path) 
             "tags",
             "inspect",
             "sqlite",
-            "stats",
             "diff",
             "verify",
             "show",
@@ -384,7 +383,7 @@ def test_a_card_of_a_url_is_refused_before_fetching(
 
 
 def test_commands_on_outputs_refuse_urls(server: RangeServer) -> None:
-    result = run("stats", server.url("q.jsonl.gz"), code=1)
+    result = run("show", server.url("q.jsonl.gz"), "1", code=1)
     assert "is a URL, but outputs are read from files; download it" in result.stderr
 
 

@@ -1,4 +1,4 @@
-"""`so2docs selftest`: check the installation. Also describes it for `--version --verbose`."""
+"""Describe the installation for bug reports: `so2docs --version --verbose`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import os
 import platform
 import re
 import sqlite3
-import sys
 from contextlib import suppress
 from importlib import metadata
 
-import click
-
 import so2docs
-from so2docs.commands.options import command
-from so2docs.commands.terminal import tell
 from so2docs.parse import core
 from so2docs.processes.processors import count_processors
 
@@ -41,22 +36,3 @@ def _requirements() -> list[str]:
         return metadata.requires("so2docs") or []
     except metadata.PackageNotFoundError:  # The package is on PYTHONPATH, but not installed.
         return []
-
-
-@command()
-def selftest() -> None:
-    """Check this installation: convert a built-in sample in several ways, and compare the outputs.
-
-    This tests both cores, worker processes, and a 7z archive. It takes about a second.
-    """
-    from so2docs.extensions.inspection.selftest import selftest as run
-
-    failed = 0
-    for check in run():
-        click.echo(str(check))
-        failed += check.problem is not None
-    if failed:
-        tell("\nPlease report this with the following:")
-        for name, version in describe_installation().items():
-            tell(f"  {name}: {version}")
-        sys.exit(1)

@@ -1,1 +1,0 @@
-"""Statistics of an output, as text and JSON."""
