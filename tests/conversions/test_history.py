@@ -380,3 +380,19 @@ def test_killed_while_the_history_is_read(tmp_path: Path) -> None:
     assert report.resumed
     expected = oracle_history.nest(folder, "history-text").documents
     assert unpacked(output) == b"".join(map(json_line, expected))
+
+
+def test_an_entry_takes_each_attribute_from_the_lowest_id(tmp_path: Path, core: Core) -> None:
+    rows = [
+        event(12, 6, 1, "e", 2, UserId=7, ContentLicense="4.0"),
+        event(10, 4, 1, "e", 4, UserDisplayName="first"),
+        event(11, 5, 1, "e", 3, UserId=5, UserDisplayName="second", ContentLicense="3.0"),
+    ]
+    write_dump(tmp_path / "Posts.xml", question(1, Title="t", Body="b"))
+    write_dump(tmp_path / "PostHistory.xml", *rows)
+    with so2docs.documents(tmp_path, nest="history", jobs=1, core=core) as documents:
+        [entry] = next(iter(documents))["History"]
+    assert entry["Id"] == 10
+    assert entry["CreationDate"] == NEW.format(2)
+    assert (entry["UserId"], entry["UserDisplayName"]) == (5, "first")
+    assert entry["ContentLicense"] == "3.0"
