@@ -87,9 +87,7 @@ CAPABILITIES = {
             "record in parquet": "footer:read_record",
         },
     ),
-    "remote": Capability(
-        hooks={"files on http": "files:WEB_SERVERS", "files on fsspec": "stores:STORES"}
-    ),
+    "remote": Capability(hooks={"remote files": "stores:REMOTE_FILES"}),
 }
 """The capabilities by the name of their folder, those with commands in the order of the help."""
 

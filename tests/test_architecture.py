@@ -86,7 +86,7 @@ PURE = {
 ONLY_USERS = {
     "lxml": {"parse.rows", "parse.bodies"},
     "fsspec": {"extensions.remote.stores"},
-    "urllib3": {"extensions.remote.files"},
+    "urllib3": {"extensions.remote.web_server"},
     "pyarrow": {
         "extensions.tables.tables",
         "extensions.tables.columns",

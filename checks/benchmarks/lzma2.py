@@ -40,10 +40,10 @@ def cpu_seconds(step: Callable[[], int], size: int) -> float:
 def rates(archive: Path, rounds: int) -> list[float]:
     """Return the rates of the compiled core, 7-Zip and liblzma."""
     with open(archive, "rb") as file:
-        [folder] = SevenZip(archive.name, file)._folders
-        file.seek(folder.start)
-        packed = file.read(folder.packed)
-    properties, size = folder.coders[0].properties, folder.size
+        [block] = SevenZip(archive.name, file)._blocks
+        file.seek(block.start)
+        packed = file.read(block.packed)
+    properties, size = block.properties, block.size
     new = raw_lzma(archive.name, properties, size, is_lzma2=True)
     method = Method(new, lzma2_dictionary(properties, size))
 

@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from isal.isal_zlib import crc32
 
-from so2docs.dump.kinds import join_names, members_with
+from so2docs.dump.kinds import UNPACK, join_names, members_with
 from so2docs.dump.layers import Parts, Stream, read_blocks
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.schema import Table
@@ -45,6 +45,14 @@ class Entry:
     crc: int | None = None
 
 
+@dataclass(slots=True)
+class Wanted:
+    """The range of a block to read, which moves towards its end with each member."""
+
+    start: int = 0
+    end: int = 0
+
+
 class Archive(ABC):
     """An open archive, whose members can be read.
 
@@ -62,14 +70,14 @@ class Archive(ABC):
         self.file = file
         self.entries = entries
         self._lock = threading.Lock()
-        self._expected: set[Entry] = set()
         self._opened = 0
         self._block = Stream(read_blocks(lambda _: b""))
         self._number = -1
+        self._wanted = Wanted()
 
     @abstractmethod
-    def open_block(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
-        """Decompress the block of an entry."""
+    def open_block(self, number: int, wanted: Wanted, threads: int, work_dir: str | None) -> Parts:
+        """Decompress a block; bytes that are not wanted may be replaced by zeros."""
 
     @abstractmethod
     def codecs(self) -> dict[str, int]:
@@ -108,10 +116,6 @@ class Archive(ABC):
             )
         return entry
 
-    def expect(self, entry: Entry) -> None:
-        """Announce a member to be read, so that members never announced can be skipped."""
-        self._expected.add(entry)
-
     def read(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
         """Read a member, and stop reading any other member.
 
@@ -133,15 +137,13 @@ class Archive(ABC):
         with self._lock:
             self._opened += 1
             opened = self._opened
-            if self._expected and entry not in self._expected:
-                self._expected.clear()
-                # The open block skips members that were not announced, so open it again.
-                self._number = -1
-            if self._number != entry.block or self._block.count > entry.offset:
-                self._block.close()
-                self._block = Stream(self.open_block(entry, threads, work_dir))
-                self._number = entry.block
             start, end, at, crc = entry.offset, entry.offset + entry.size, 0, 0
+            if self._number != entry.block or self._block.count > start:
+                self._block.close()
+                self._wanted = Wanted()
+                parts = self.open_block(entry.block, self._wanted, threads, work_dir)
+                self._block, self._number = Stream(parts), entry.block
+            self._wanted.start, self._wanted.end = start, end
         while at < end:
             with self._lock:
                 if self._opened != opened:
@@ -202,18 +204,18 @@ class Zip(Archive):
         """Return the number of members by compression method."""
         return dict(Counter(map(_name_method, self._members)))
 
-    def open_block(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
-        """Decompress the block of an entry."""
-        member = self._members[entry.block]
+    def open_block(self, number: int, wanted: Wanted, threads: int, work_dir: str | None) -> Parts:
+        """Decompress a member."""
+        member = self._members[number]
         with _translate_zip_errors(self.name):
             if member.flag_bits & _ENCRYPTED:
-                problem = f"is encrypted: {entry.name} needs a password"
-                raise ArchiveError(self.name, problem, advice="unpack it first")
+                problem = f"is encrypted: {member.filename} needs a password"
+                raise ArchiveError(self.name, problem, advice=UNPACK)
             if member.compress_type not in _ZIP_NAMES:
                 problem = (
                     f"is compressed with {_name_method(member)}, which so2docs does not unpack"
                 )
-                raise ArchiveError(self.name, problem, advice="unpack it first")
+                raise ArchiveError(self.name, problem, advice=UNPACK)
             return read_blocks(self._archive.open(member).read)
 
 

@@ -6,27 +6,24 @@ every bit for the 48-bit number that starts a block, and decodes blocks ahead of
 occurs by chance within a block (once in 30,000 GB), the end of this block shows that no block
 starts there.
 
-The compiled core decodes a block at any bit, four times as fast as libbz2. Without the core, and
-for randomized blocks (bzip2 before 0.9.5), each block becomes a separate stream for the standard
-library. Both decoders release the GIL. Only libbz2 decides whether data is damaged.
+The compiled core decodes a block at any bit, four times as fast as libbz2, and releases the GIL.
+libbz2 tells whether a block that the core refuses is damaged or truncated. Without the core, libbz2
+decompresses the stream in one thread.
 
 Format: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf
 """
 
 from __future__ import annotations
 
-import bz2
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
-from math import inf
 
-from so2docs.dump.kinds import BZIP2
+from so2docs.dump.compressed import decompress_streams, import_decoder
 from so2docs.dump.layers import BLOCK_BYTES, Parts, Read
 from so2docs.parse.core import choose_core, compiled
 
+_MAGIC = b"BZh"
 _BLOCK = 0x314159265359
 _END = 0x177245385090
 _NUMBER_BITS = 48
@@ -36,15 +33,12 @@ _HEADER_BYTES = 4
 _MOST_BLOCK_BYTES = 4 * 1024 * 1024
 """Maximum compressed size of a block; bzip2 writes at most 0.91 MB, but the format allows more."""
 
-_LEVEL_BYTES = 100_000
-"""Bytes in a full block per level, before run lengths are expanded."""
-
 _MOST_AT_ONCE = 1024 * 1024
 """Maximum bytes of a block decoded ahead of time; run lengths can expand a block to 46 MB."""
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedBlock:
+class _Decoded:
     """A decoded block.
 
     Attributes:
@@ -60,22 +54,18 @@ class DecodedBlock:
     parts: Parts
 
 
-class CompiledDecoder:
-    """Finds and decodes blocks with the compiled core; positions are in bits."""
+class _Decoder:
+    """Decodes blocks in any thread, and reuses the memory of earlier blocks."""
 
     def __init__(self) -> None:
         self._memories: list[object] = []
 
-    def find(self, data: bytearray, start: int) -> list[int]:
-        """Return the positions of the numbers, searching several thousand MB per second."""
-        numbers = []
-        while (start := compiled.find_bzip2(data, start)) >= 0:
-            numbers.append(start)
-            start += 1
-        return numbers
+    def decode(self, data: bytes, start: int, level: int) -> _Decoded | None:
+        """Decode the block at a bit of the data; None if it is incomplete or damaged.
 
-    def decode(self, data: bytes, start: int, level: int) -> DecodedBlock | None:
-        """Decode a block, reusing the memory of an earlier block."""
+        Raises:
+            OSError: Its checksum is wrong, or it is randomized.
+        """
         try:
             memory = self._memories.pop()
         except IndexError:
@@ -86,10 +76,9 @@ class CompiledDecoder:
             return None
         end, crc, is_randomized = block
         if is_randomized:
-            self._memories.append(memory)
-            return decode_by_library(data, start, end, level)
+            raise OSError("it has randomized blocks, as bzip2 wrote before version 0.9.5")
         parts = self._read(memory)
-        return DecodedBlock(end, crc, next(parts), parts)
+        return _Decoded(end, crc, next(parts), parts)
 
     def _read(self, memory: object) -> Parts:
         size = _MOST_AT_ONCE
@@ -101,96 +90,19 @@ class CompiledDecoder:
             yield part
 
 
-class LibraryDecoder:
-    """Finds and decodes blocks with the standard library; positions are in bits."""
-
-    def find(self, data: bytearray, start: int) -> list[int]:
-        """Return the positions of the numbers."""
-        return [position for position, _ in find_numbers(data, start // 8) if position >= start]
-
-    def decode(self, data: bytes, start: int, level: int) -> DecodedBlock | None:
-        """Decode a block, trying each later number as its end, in order; None if none fits."""
-        for position, _ in find_numbers(data, start // 8):
-            if position > start:
-                with suppress(OSError, EOFError, ValueError):
-                    return decode_by_library(data, start, position, level)
-        return None
-
-
-Decoder = CompiledDecoder | LibraryDecoder
-
-
-def _patterns() -> list[tuple[int, int, bytes]]:
-    """List, for each number and shift in bits, the whole bytes of the shifted number."""
-    patterns = []
-    for number in (_BLOCK, _END):
-        patterns.append((number, 0, number.to_bytes(6, "big")))
-        for shift in range(1, 8):
-            whole = (number << (8 - shift)).to_bytes(7, "big")[1:6]
-            patterns.append((number, shift, whole))
-    return patterns
-
-
-_PATTERNS = _patterns()
-
-
-def find_numbers(data: bytes | bytearray, start: int = 0) -> list[tuple[int, int]]:
-    """Return each number that marks a block or the end of a stream, after its bit position."""
-    numbers = []
-    for number, shift, pattern in _PATTERNS:
-        at = data.find(pattern, start)
-        while at >= 0:
-            position = 8 * at if shift == 0 else 8 * at - 8 + shift
-            if position >= 8 * start and _read_bits(data, position, _NUMBER_BITS) == number:
-                numbers.append((position, number))
-            at = data.find(pattern, at + 1)
-    return sorted(numbers)
-
-
 def _read_bits(data: bytes | bytearray, start: int, count: int) -> int:
-    """Read bits at a position as a number; -1 if the data has too few bits."""
+    """Read bits at a position as a number."""
     end = start + count
-    if end > 8 * len(data):
-        return -1
     value = int.from_bytes(data[start // 8 : -(-end // 8)], "big") >> (-end % 8)
     return value & ((1 << count) - 1)
 
 
-def _start_stream(data: bytes, start: int, end: int, level: int, ending: bytes = b"") -> bytes:
-    """Make a stream of the bits from `start` to `end` and of `ending`, padded to whole bytes."""
-    count = end - start + 8 * len(ending)
-    bits = _read_bits(data, start, end - start) << 8 * len(ending) | int.from_bytes(ending, "big")
-    return BZIP2 + b"%d" % level + (bits << (-count % 8)).to_bytes(-(-count // 8), "big")
-
-
-def decode_by_library(data: bytes, start: int, end: int, level: int) -> DecodedBlock:
-    """Decode a block as a separate stream.
-
-    Raises:
-        OSError: The block is damaged.
-        EOFError: The block does not end at `end`.
-    """
-    crc = _read_bits(data, start + _NUMBER_BITS, _CRC_BITS)
-    ending = (_END << _CRC_BITS | crc).to_bytes(10, "big")
-    stream = bz2.BZ2Decompressor()
-    packed = _start_stream(data, start, end, level, ending)
-    part = stream.decompress(packed, _MOST_AT_ONCE)
-    if not stream.eof and stream.needs_input:
-        raise EOFError
-    return DecodedBlock(end, crc, part, _read_stream(stream))
-
-
-def _read_stream(stream: bz2.BZ2Decompressor) -> Parts:
-    while not stream.eof:
-        if stream.needs_input:
-            raise OSError("the bzip2 data is damaged")
-        yield stream.decompress(b"", _MOST_AT_ONCE)
-
-
 def _check_by_library(data: bytes, start: int, level: int) -> None:
-    """Raise OSError if data that starts with a block is damaged, not merely truncated."""
-    stream = bz2.BZ2Decompressor()
-    packed = _start_stream(data, start, 8 * len(data), level)
+    """Raise OSError if data with a block at a bit is damaged, not merely truncated."""
+    stream = import_decoder("bz2").BZ2Decompressor()
+    count = 8 * len(data) - start
+    bits = _read_bits(data, start, count) << (-count % 8)
+    packed = _MAGIC + b"%d" % level + bits.to_bytes(-(-count // 8), "big")
     while stream.decompress(packed, _MOST_AT_ONCE) and not stream.eof:
         # Decompress until the stream needs input, since output and a checksum may be pending.
         packed = b""
@@ -198,7 +110,7 @@ def _check_by_library(data: bytes, start: int, level: int) -> None:
 
 def _parse_header(header: bytes) -> int:
     """Return the level in the header of a stream, 1 to 9; 0 if this is not a bzip2 header."""
-    is_header = len(header) == _HEADER_BYTES and header[:3] == BZIP2 and header[3] in b"123456789"
+    is_header = len(header) == _HEADER_BYTES and header[:3] == _MAGIC and header[3] in b"123456789"
     return header[3] - ord("0") if is_header else 0
 
 
@@ -210,9 +122,8 @@ class _Input:
         numbers: Positions of the numbers already found after `position`.
     """
 
-    def __init__(self, read: Read, decoder: Decoder) -> None:
+    def __init__(self, read: Read) -> None:
         self._read = read
-        self._decoder = decoder
         self._data = bytearray()
         self._first = self._searched = self.position = 0
         self.failure: Exception = EOFError()
@@ -237,8 +148,10 @@ class _Input:
             self.at_end = True
             return False
         self._data += data
-        for bit in self._decoder.find(self._data, self._searched - self._first):
+        bit = self._searched - self._first
+        while (bit := compiled.find_bzip2(self._data, bit)) >= 0:
             self.numbers.append(self._first + bit)
+            bit += 1
         self._searched = max(self._searched, self._first + 8 * len(self._data) - _NUMBER_BITS + 1)
         return True
 
@@ -282,7 +195,7 @@ class _Input:
         if level := _parse_header(header):
             self.move(self.position + 8 * _HEADER_BYTES)
         elif self.position == 0 and header:
-            if (BZIP2 + b"9").startswith(header):
+            if (_MAGIC + b"9").startswith(header):
                 raise self.failure
             raise OSError("it does not start with a bzip2 header")
         return level  # Ignore trailing bytes that are not bzip2, as bzip2 does.
@@ -308,24 +221,15 @@ class _Input:
 class _Task:
     start: int
     level: int
-    block: Future[DecodedBlock | None]
+    block: Future[_Decoded | None]
 
 
 class _Reader:
     """Reads blocks in order, and decodes later blocks ahead of time."""
 
-    def __init__(
-        self,
-        read: Read,
-        decoder: Decoder,
-        pool: ThreadPoolExecutor,
-        *,
-        ahead: int,
-        end: float,
-    ) -> None:
-        self._input = _Input(read, decoder)
-        self._end = end
-        self._decoder = decoder
+    def __init__(self, read: Read, pool: ThreadPoolExecutor, ahead: int) -> None:
+        self._input = _Input(read)
+        self._decoder = _Decoder()
         self._pool = pool
         self._ahead = ahead
         self._tasks: deque[_Task] = deque()
@@ -333,15 +237,13 @@ class _Reader:
     def parts(self) -> Parts:
         """Yield the decompressed bytes of all streams."""
         data = self._input
-        offset = 0
         while level := data.read_header():
             combined = 0
             while data.read_number() == _BLOCK:
-                block = self._read_block(level, offset)
+                block = self._read_block(level)
                 data.move(data.position // 8 * 8 + block.end)
-                for part in chain((block.start,), block.parts):
-                    offset += len(part)
-                    yield part
+                yield block.start
+                yield from block.parts
                 combined = (combined << 1 | combined >> 31) & 0xFFFFFFFF ^ block.crc
             if data.need(_END_BITS) < _END_BITS:
                 raise data.failure
@@ -349,12 +251,8 @@ class _Reader:
                 raise OSError("the checksum of a stream is wrong")
             data.move(-(-(data.position + _END_BITS) // 8) * 8)
 
-    def _read_block(self, level: int, offset: int) -> DecodedBlock:
-        """Return the decoded block at the current position of the input.
-
-        Args:
-            level: Level of the stream.
-            offset: Offset of the block in the decompressed bytes.
+    def _read_block(self, level: int) -> _Decoded:
+        """Return the decoded block at the current position of a stream of a level.
 
         Raises:
             EOFError: The data ends within the block.
@@ -363,7 +261,7 @@ class _Reader:
         data, tasks = self._input, self._tasks
         while tasks and tasks[0].start < data.position:
             tasks.popleft().block.cancel()  # This number occurred by chance within a block.
-        self._start_tasks(level, offset)
+        self._start_tasks(level)
         is_started = tasks and (tasks[0].start, tasks[0].level) == (data.position, level)
         if is_started and (block := tasks.popleft().block.result()):
             return block
@@ -381,15 +279,11 @@ class _Reader:
             raise data.failure
         raise OSError(f"a block is larger than {_MOST_BLOCK_BYTES >> 20} MiB")
 
-    def _start_tasks(self, level: int, offset: int) -> None:
-        """Start tasks that decode the next blocks, as far as their ends have been read.
-
-        Blocks that probably start after the last wanted byte are left out.
-        """
+    def _start_tasks(self, level: int) -> None:
+        """Start tasks that decode the next blocks, as far as their ends have been read."""
         data, tasks = self._input, self._tasks
         level = tasks[-1].level if tasks else level
-        wanted = (self._end - offset) / (level * _LEVEL_BYTES)
-        while len(tasks) < min(self._ahead, max(1, wanted)):
+        while len(tasks) < self._ahead:
             while data.numbers and data.numbers[0] < data.position:
                 data.numbers.popleft()
             limit = _MOST_BLOCK_BYTES + self._ahead * BLOCK_BYTES
@@ -397,8 +291,6 @@ class _Reader:
                 pass
             if len(data.numbers) < (1 if data.at_end else 2):
                 return
-            if wanted <= 1 and not tasks:
-                return  # Another thread would only make this one wait.
             start = data.numbers.popleft()
             if data.bits(start, _NUMBER_BITS) == _END:
                 continue
@@ -408,27 +300,23 @@ class _Reader:
             tasks.append(_Task(start, level, future))
 
 
-def decompress_bzip2(
-    read: Read,
-    threads: int,
-    end: float = inf,
-) -> Parts:
-    """Decompress one or more bzip2 streams block by block, in several threads.
+def decompress_bzip2(read: Read, threads: int) -> Parts:
+    """Decompress one or more bzip2 streams.
 
     Args:
         read: Reads compressed bytes.
-        threads: Number of threads.
-        end: Number of decompressed bytes after which no blocks are decoded ahead of time.
+        threads: Number of threads, if the compiled core decodes the blocks.
 
     Raises:
         EOFError: The data ends within a stream.
         OSError: The data is damaged.
     """
-    decoder = CompiledDecoder() if choose_core("auto") == "compiled" else LibraryDecoder()
+    if choose_core("auto") != "compiled":
+        yield from decompress_streams(read, import_decoder("bz2").BZ2Decompressor, magic=_MAGIC)
+        return
     threads = max(1, threads)
     pool = ThreadPoolExecutor(threads, "so2docs-bzip2")
     try:
-        reader = _Reader(read, decoder, pool, ahead=threads + 2, end=end)
-        yield from reader.parts()
+        yield from _Reader(read, pool, ahead=threads + 2).parts()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

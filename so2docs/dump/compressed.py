@@ -1,34 +1,30 @@
-"""Decompress gzip, xz, zstd and the compression methods of archives, from start to end.
+"""Decompress files and the compression methods of archives, from start to end.
 
 The output of each step is bounded, so a decompression bomb takes time but no memory.
 """
 
 from __future__ import annotations
 
-import lzma
 from collections.abc import Callable
-from typing import BinaryIO
+from importlib import import_module
+from typing import Any, BinaryIO
 
-from isal.igzip_lib import DECOMP_DEFLATE, DECOMP_GZIP, IgzipDecompressor
+from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor
 
 from so2docs.dump.layers import BLOCK_BYTES, Parts, Read
-from so2docs.errors import ArchiveError
+from so2docs.errors import ArchiveError, OptionError
 from so2docs.zstd import ZstdDecompressor
 
 _MOST_DICTIONARY = 1 << 30
 """Maximum memory for an LZMA dictionary; `xz -9` needs 65 MiB."""
-
 
 _GZIP = b"\x1f\x8b"
 _STEP_BYTES = 256 * 1024
 """Maximum output of a step in bytes; an error within a step loses the output of this step."""
 
 
-Decompressor = IgzipDecompressor | lzma.LZMADecompressor | ZstdDecompressor
-
-
 def decompress_streams(
-    read: Read, new: Callable[[], Decompressor], padding: bytes = b"", magic: bytes = b""
+    read: Read, new: Callable[[], Any], padding: bytes = b"", magic: bytes = b""
 ) -> Parts:
     """Decompress one or more consecutive streams, with `padding` bytes between them.
 
@@ -56,7 +52,7 @@ def decompress_streams(
             return
 
 
-def decompress_gzip(read: Read, threads: int) -> Parts:
+def decompress_gzip(read: Read) -> Parts:
     """Decompress gzip with one or more members, and check the checksums.
 
     Trailing bytes that are not gzip are ignored, as gzip does.
@@ -66,26 +62,38 @@ def decompress_gzip(read: Read, threads: int) -> Parts:
     return decompress_streams(read, lambda: IgzipDecompressor(flag=DECOMP_GZIP), b"\0", _GZIP)
 
 
-def decompress_deflate(read: Read) -> Parts:
-    """Decompress deflate without a header, as in archives."""
-    return decompress_streams(read, lambda: IgzipDecompressor(flag=DECOMP_DEFLATE))
-
-
-def decompress_xz(read: Read, threads: int) -> Parts:
+def decompress_xz(read: Read) -> Parts:
     """Decompress xz, including several streams with padding between them."""
+    lzma = import_decoder("lzma")
     return decompress_streams(
         read, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_DICTIONARY), b"\0"
     )
 
 
-def decompress_zstd(read: Read, threads: int) -> Parts:
+def decompress_zstd(read: Read) -> Parts:
     """Decompress zstd, including several frames; reject a window above 128 MiB (`--long=28`)."""
     return decompress_streams(read, ZstdDecompressor)
 
 
+def import_decoder(name: str) -> Any:
+    """Import `lzma` or `bz2`, which Python lacks if it was built without their libraries.
+
+    Raises:
+        OptionError: Python lacks the module.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        needed_by = {"lzma": ".xz files and 7z archives", "bz2": ".bz2 files and damaged archives"}
+        raise OptionError(
+            f"{needed_by[name]} need the module {name}, which this Python was built without; "
+            "use a Python that has it, or unpack them first"
+        ) from None
+
+
 def raw_lzma(
     name: str, properties: bytes, unpacked: int, *, is_lzma2: bool = False
-) -> Callable[[], Decompressor]:
+) -> Callable[[], Any]:
     """Return a factory of decompressors for LZMA data in archives, which has no header.
 
     Args:
@@ -96,7 +104,9 @@ def raw_lzma(
 
     Raises:
         ArchiveError: The dictionary needs too much memory.
+        OptionError: Python lacks the module `lzma`.
     """
+    lzma = import_decoder("lzma")
     if is_lzma2:
         dictionary = lzma2_dictionary(properties, unpacked)
         filter_ = {"id": lzma.FILTER_LZMA2}
@@ -134,7 +144,7 @@ def read_range(file: BinaryIO, size: int) -> Read:
     The function raises `EOFError` if the file is shorter.
     """
     left = size
-    if hasattr(file, "end"):  # A file in a store, which fetches ahead up to this offset.
+    if hasattr(file, "end"):  # A remote file, which fetches ahead up to this offset.
         file.end = file.tell() + size
 
     def read(size: int, /) -> bytes:

@@ -18,7 +18,7 @@ PACKED = ("7z", "zip", "gz", "bz2", "xz", "zst")
 
 _PACKED = f"(?:{'|'.join(PACKED)})"
 _TABLE = re.compile(
-    r"(?:.*[-_.])?(?:posts|comments|postlinks|votes|users|posthistory|badges|tags)(?:\.xml)?\.7z",
+    rf"(?:.*[-_.])?(?:{'|'.join(table.stem for table in DUMP.values())})(?:\.xml)?\.7z",
     re.IGNORECASE,
 )
 _ARCHIVE = re.compile(r".*\.7z", re.IGNORECASE)
@@ -34,6 +34,7 @@ def members_with(table: Table, names: Sequence[str]) -> list[str]:
     Returns:
         One name if the choice is unambiguous; otherwise, none or several.
     """
+    names = [name for name in names if not _base(name).startswith("._")]  # Written by macOS.
     return _match_names(table, names, "(?:.*[-_.])?") or _topmost(
         [name for name in names if _ARCHIVE.fullmatch(_base(name))]
         or [name for name in names if _ARCHIVE.fullmatch(_without_mark(name))]
@@ -82,6 +83,8 @@ def _without_mark(name: str) -> str:
 def is_of_site(name: str) -> bool:
     """Whether a file is named as the archive of a site, not of one of its tables."""
     base = _without_mark(name)
+    if base.startswith("._"):
+        return False
     return bool(_ARCHIVE.fullmatch(base)) and not _TABLE.fullmatch(base)
 
 
@@ -106,15 +109,20 @@ class Kind:
 
     Attributes:
         name: Name for messages, with an article.
+        extension: Usual extension of the names of such files; empty if they are refused.
         ratio: Approximate number of decompressed bytes per byte of the file.
         refused: Advice for the error if the kind is not supported; empty if it is.
-        is_archive: Whether the file may contain several files.
     """
 
     name: str
+    extension: str = ""
     ratio: float = 1.0
     refused: str = ""
-    is_archive: bool = False
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether the file may contain several files."""
+        return self.extension in {"7z", "zip"}
 
 
 GZIP = b"\x1f\x8b"
@@ -123,20 +131,27 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 SQLITE = b"SQLite format 3\x00"
 PARQUET = b"PAR1"
 
-_UNPACK = "unpack it first"
+UNPACK = "unpack it first, such as with 7z x"
 _GIVE_DUMP = "give the Posts.xml of a dump, or the archive of its site"
 _GIVE_OUTPUT = f"to read it, use so2docs show or so2docs inspect; otherwise, {_GIVE_DUMP}"
 
 # Compression ratios, as measured on published dumps.
 _KINDS: dict[bytes, Kind] = {
-    GZIP + b"\x08": Kind("a gzip file", 4.0),
-    BZIP2: Kind("a bzip2 file", 5.5),
-    b"\xfd7zXZ\x00": Kind("an xz file", 5.5),
-    ZSTD: Kind("a zstd file", 4.5),
-    b"7z\xbc\xaf\x27\x1c": Kind("a 7z archive", 4.0, is_archive=True),
-    b"PK\x03\x04": Kind("a zip archive", 4.0, is_archive=True),
-    b"PK\x05\x06": Kind("a zip archive", 4.0, is_archive=True),
-    b"Rar!\x1a\x07": Kind("a rar archive", refused=_UNPACK),
+    GZIP + b"\x08": Kind("a gzip file", "gz", 4.0),
+    BZIP2: Kind("a bzip2 file", "bz2", 5.5),
+    b"\xfd7zXZ\x00": Kind("an xz file", "xz", 5.5),
+    ZSTD: Kind("a zstd file", "zst", 4.5),
+    b"7z\xbc\xaf\x27\x1c": Kind("a 7z archive", "7z", 4.0),
+    b"PK\x03\x04": Kind("a zip archive", "zip", 4.0),
+    b"PK\x05\x06": Kind("a zip archive", "zip", 4.0),
+    b"Rar!\x1a\x07": Kind("a rar archive", refused=UNPACK),
+    b"\x04\x22\x4d\x18": Kind("an LZ4 file", refused=UNPACK),
+    b"\x1f\x9d": Kind("a file of compress (.Z)", refused=UNPACK),
+    b"LZIP": Kind("an lzip file", refused=UNPACK),
+    b"]\x00\x00": Kind("an lzma file", refused=UNPACK),
+    b"\x00\x05\x16\x07": Kind(
+        "a file of attributes that macOS writes", refused="give the file without ._ in its name"
+    ),
     SQLITE: Kind("an SQLite database", refused=_GIVE_DUMP),
     PARQUET: Kind("a Parquet file", refused=_GIVE_DUMP),
     b"d8:announce": Kind("a torrent", refused="download the files it lists, then give one"),
@@ -145,6 +160,9 @@ _KINDS: dict[bytes, Kind] = {
     ),
     b"so2docs index ": Kind("the index of an output", refused=_GIVE_DUMP),
 }
+_SKIPPABLE_FRAME = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+"""The start of a zstd file that does not start with compressed data, such as one of pzstd
+(RFC 8878, 3.1.2)."""
 _TAR_MAGIC, _TAR_OFFSET = b"ustar", 257
 
 
@@ -153,9 +171,17 @@ def detect_kind(head: bytes) -> Kind | None:
     for magic, kind in _KINDS.items():
         if head.startswith(magic):
             return kind
+    if _SKIPPABLE_FRAME.match(head):
+        return _KINDS[ZSTD]
     if head.startswith(_TAR_MAGIC, _TAR_OFFSET):
-        return Kind("a tar archive", refused=_UNPACK)
+        return Kind("a tar archive", refused=UNPACK)
     return None
+
+
+def refuse(name: str, kind: Kind) -> None:
+    """Raise a `DumpError` if files of a kind are not read."""
+    if kind.refused:
+        raise DumpError(name, f"is {kind.name}, not XML", advice=kind.refused)
 
 
 _BLANK = b"\xef\xbb\xbf \t\r\n"
@@ -166,6 +192,8 @@ SITES = "sites"
 _ROOTS = {
     "error": ("an error message from a server", "download it again"),
     SITES: ("the list of sites of a release", _GIVE_DUMP),
+    "files": ("the list of files of an item on archive.org", _GIVE_DUMP),
+    "metadata": ("the description of an item on archive.org", _GIVE_DUMP),
     "html": ("a web page", "a failed download may leave one; download it again"),
 }
 _TABLE_ROOTS = {table.root for table in DUMP.values()}

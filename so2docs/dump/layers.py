@@ -16,17 +16,10 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from so2docs.dump import storage
-from so2docs.errors import (
-    ArchiveError,
-    DumpError,
-    So2docsError,
-    TruncatedDumpError,
-)
-from so2docs.schema import POSTS, Table
+from so2docs.dump.kinds import UNPACK
+from so2docs.errors import ArchiveError, DumpError, So2docsError, TruncatedDumpError
 
 BLOCK_BYTES = 256 * 1024
 """Approximate size of the blocks of streams. malloc maps larger blocks anew each time: with 1 MiB,
@@ -60,6 +53,29 @@ def read_blocks(read: Read) -> Parts:
     """Yield the bytes of a file, in blocks of any size."""
     while data := read(BLOCK_BYTES):
         yield data
+
+
+def read_polled(file: io.FileIO) -> Parts:
+    """Yield the bytes of a pipe or another file descriptor, in blocks of any size.
+
+    A signal that arrives just before a read does not interrupt it. Therefore, `poll` waits for
+    data, and Python handles signals between polls.
+    """
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    if sys.platform == "linux":
+        import fcntl
+
+        # Not a pipe, or the user's pipes are already large, or an old system.
+        with suppress(AttributeError, OSError):
+            fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    while True:
+        while not poll.poll(_PATIENCE_MS):
+            pass
+        data = file.read(BLOCK_BYTES)
+        if data == b"":
+            return
+        yield data or b""  # None if it does not block and another process took the data.
 
 
 def skip(parts: Parts, count: int) -> Parts:
@@ -140,11 +156,11 @@ class Stream(_ReadableFile):
                     advice="download it again, or the missing part",
                 ) from None
             if self._kind and is_damage(error):
-                raise ArchiveError(
-                    self._name,
-                    f"is {self._kind} that is damaged ({error})",
-                    advice="download it again",
-                ) from error
+                problem, advice = f"is {self._kind} that is damaged ({error})", "download it again"
+                if "memory" in str(error).lower():  # Windows and dictionaries above the limits.
+                    problem = f"is {self._kind} that needs too much memory ({error})"
+                    advice = UNPACK
+                raise ArchiveError(self._name, problem, advice=advice) from error
             raise
         return data
 
@@ -153,44 +169,6 @@ class Stream(_ReadableFile):
         super().close()
         with suppress(ValueError):
             self._parts.close()
-
-
-class PolledFile(_ReadableFile):
-    """A pipe or another open file descriptor; counts the bytes read.
-
-    A signal that arrives just before a read does not interrupt it. Therefore, `poll` waits for
-    data, and Python handles signals between polls.
-    """
-
-    def __init__(self, file: io.FileIO) -> None:
-        super().__init__()
-        self._file = file
-        self._poll = select.poll()
-        self._poll.register(file, select.POLLIN)
-        if sys.platform == "linux":
-            import fcntl
-
-            # Not a pipe, or the user's pipes are already large, or an old system.
-            with suppress(AttributeError, OSError):
-                fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        self.count = 0
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into a buffer, and return their number; 0 at the end.
-
-        The first read waits for `HEAD_BYTES` or the end, so that callers can peek at the start.
-        """
-        view, size = memoryview(buffer), 0
-        needed = 1 if self.count else HEAD_BYTES
-        while size < min(needed, len(view)):
-            while not self._poll.poll(_PATIENCE_MS):
-                pass
-            count = self._file.readinto(view[size:])
-            if count == 0:
-                break
-            size += count or 0
-        self.count += size
-        return size
 
 
 class ReadAhead(_ReadableFile):
@@ -272,61 +250,74 @@ class ReadAhead(_ReadableFile):
             self._close()
 
 
-@dataclass(slots=True)
 class Layers:
     """A dump as a stream of UTF-8.
 
     Attributes:
         name: Name as the user wrote it, for messages.
-        table: The table to read from an archive with several tables.
-        file: Path of the file; None for a stream that can be read only once.
-        identity: Identity of the file, to detect a change.
+        reader: The top layer.
+        counted: The layer whose bytes measure progress.
         total: Size of the layer `counted` in bytes; None if unknown.
         expected: Size of the decompressed dump, known or estimated; None if unknown.
         encoding: Encoding of the dump.
         repaired: Number of characters that the decoder replaced so far.
-        reader: The top layer.
-        counted: The layer whose bytes measure progress.
-        stack: Resources to close at the end.
     """
 
-    name: str
-    table: Table = POSTS
-    file: str | None = None
-    identity: storage.FileIdentity = storage.NO_FILE
-    total: int | None = None
-    expected: int | None = None
-    encoding: str = "utf-8"
-    repaired: int = 0
-    reader: io.BufferedReader = field(init=False)
-    counted: Stream | PolledFile = field(init=False)
-    stack: ExitStack = field(default_factory=ExitStack)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.reader: io.BufferedReader
+        self.counted: Stream
+        self.total: int | None = None
+        self.expected: int | None = None
+        self.encoding = "utf-8"
+        self.repaired = 0
+        self._stack = ExitStack()
+        self._is_pipe = False
 
-    def add_file(self, file: BinaryIO) -> None:
-        """Add the lowest layer: an open file, which `close` leaves open."""
-        self.counted = (
-            PolledFile(file)
-            if isinstance(file, io.FileIO) and hasattr(select, "poll")  # Windows has no `poll`.
-            else Stream(read_blocks(file.read), self.name)
-        )
-        self.stack.callback(self.counted.close)
-        self.reader = io.BufferedReader(self.counted, HEAD_BYTES)
+    def add_file(self, file: BinaryIO, size: int | None, *, closes: bool) -> None:
+        """Add the lowest layer: an open file, which `close` closes if requested."""
+        if closes:
+            self._stack.callback(file.close)
+        if isinstance(file, io.FileIO) and hasattr(select, "poll"):  # Windows has no `poll`.
+            self.add(read_polled(file), "", size)
+            self._is_pipe = True
+        else:
+            self.add(read_blocks(file.read), "", size)
 
-    def add_layer(self, parts: Parts, kind: str = "") -> Stream:
-        """Add a layer: a generator that reads the previous top layer; return it as a stream."""
+    def add(self, parts: Parts, kind: str, size: int | None) -> None:
+        """Add the layer by which progress is counted.
+
+        Args:
+            parts: Generator that reads the file or the archive.
+            kind: Kind of the archive, for messages.
+            size: Size of the layer; None if unknown.
+        """
+        self.total = self.expected = size
+        self.counted = self._push(parts, kind)
+
+    def decompress(self, parts: Parts, kind: str, ratio: float) -> None:
+        """Add a decompressor of the previous top layer, with its usual compression ratio."""
+        self._push(parts, kind)
+        if self.expected is not None:
+            self.expected = int(self.expected * ratio)
+
+    def _push(self, parts: Parts, kind: str) -> Stream:
+        self._is_pipe = False
         stream = Stream(parts, self.name, kind)
-        self.stack.callback(stream.close)
+        self._stack.callback(stream.close)
         self.reader = io.BufferedReader(stream, HEAD_BYTES)
         return stream
+
+    def close_later(self, resource: Any) -> None:
+        """Close a resource after all layers that were added later."""
+        self._stack.callback(resource.close)
 
     def decode(self) -> None:
         """Add a decoder if the dump is in UTF-16."""
         encoding = detect_encoding(self.name, self.reader.peek())
         if encoding is not None:
             self.encoding = encoding
-            self.add_layer(self._decode(self.reader.read1))
-            if self.expected is not None:
-                self.expected //= 2
+            self.decompress(self._decode(self.reader.read1), "", 0.5)
 
     def _decode(self, read: Read) -> Parts:
         decoder = codecs.getincrementaldecoder(self.encoding)
@@ -346,16 +337,16 @@ class Layers:
     def read_ahead(self) -> None:
         """Read the layers in a thread from now on, unless they are small or only a pipe."""
         is_small = self.expected is not None and self.expected <= _SMALL
-        if is_small or isinstance(self.reader.raw, PolledFile):
+        if is_small or self._is_pipe:
             return
-        ahead = ReadAhead(self.reader.readinto1, self.stack.close)
+        ahead = ReadAhead(self.reader.readinto1, self._stack.close)
         self.reader = io.BufferedReader(ahead, HEAD_BYTES)
-        self.stack = ExitStack()
-        self.stack.callback(ahead.close)
+        self._stack = ExitStack()
+        self._stack.callback(ahead.close)
 
     def close(self) -> None:
         """Close resources in reverse order of opening."""
-        self.stack.close()
+        self._stack.close()
 
 
 _STARTS = {

@@ -8,8 +8,8 @@ of a large block in a temporary file.
 The compiled core decodes one and a half times as fast as the standard library. Blocks that it
 refuses are decompressed again by the library, which alone decides whether data is damaged.
 
-A single thread decompresses a stream of one block, and the rest of any stream from the first block
-that is damaged, truncated or too large. Errors therefore do not depend on the number of threads.
+The rest of a stream from the first block that is truncated or too large is decompressed as one
+block. Errors therefore do not depend on the number of threads.
 
 Format: lzma2_decoder.c of XZ Utils, https://github.com/tukaani-project/xz
 """
@@ -17,6 +17,7 @@ Format: lzma2_decoder.c of XZ Utils, https://github.com/tukaani-project/xz
 from __future__ import annotations
 
 import mmap
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -25,27 +26,29 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import BinaryIO, NamedTuple
+from queue import SimpleQueue
+from typing import Any, NamedTuple
 
-from so2docs.dump.compressed import Decompressor, decompress_streams
+from so2docs.dump.archives import Wanted
+from so2docs.dump.compressed import decompress_streams
 from so2docs.dump.layers import BLOCK_BYTES, Parts, Read, skip
 from so2docs.parse.core import choose_core, compiled
 
 ReadAt = Callable[[int, int], bytes]
-"""Function that reads n bytes at an offset, fewer at the end of the stream."""
+"""Thread-safe function that reads n bytes at an offset, fewer at the end of the stream."""
 
 _DICTIONARIES = 64 * 1024 * 1024
-"""Maximum memory for the dictionaries of all threads, in bytes."""
+"""Maximum memory for the dictionaries of several threads, in bytes."""
 
 _MOST_IN_MEMORY = 48 * 1024 * 1024
-"""Maximum size of the decompressed blocks that wait in memory; the others wait in temporary
+"""Maximum size of the decompressed blocks that wait in memory; larger blocks wait in temporary
 files."""
 
 _LEAST_UNPACKED = 1024 * 1024
-"""Minimum decompressed size of a block; smaller blocks are joined: each takes a task and a file."""
+"""Minimum decompressed size of a block; smaller blocks are joined, because each takes a task."""
 
-_MOST_PACKED, _MOST_UNPACKED = 256 * 1024 * 1024, 1024 * 1024 * 1024
-"""Maximum compressed and decompressed size of a block to decompress into a temporary file."""
+_MOST_UNPACKED = 1024 * 1024 * 1024
+"""Maximum decompressed size of a block, which may wait in a temporary file."""
 
 _MORE_THAN_DICTIONARY = 4 * 1024 * 1024 + 128
 """Size of the core's window for a stream of any length, without the dictionary."""
@@ -53,7 +56,6 @@ _MORE_THAN_DICTIONARY = 4 * 1024 * 1024 + 128
 _MORE_THAN_BLOCK = 4096
 """Size of the core's window for a whole block, without the block."""
 
-_MOST_AHEAD = 64
 _HEADER_BYTES = 6
 _END, _STORED_WITH_RESET, _STORED, _COMPRESSED, _WITH_RESET = 0, 1, 2, 0x80, 0xE0
 _SKIPPED = bytes(1024 * 1024)
@@ -73,6 +75,11 @@ class Block(NamedTuple):
     size: int
     offset: int
     length: int
+
+    @property
+    def end(self) -> int:
+        """Offset after the last byte in the decompressed stream."""
+        return self.offset + self.length
 
 
 def find_blocks(read_at: ReadAt, size: int) -> Iterator[Block]:
@@ -97,7 +104,7 @@ def find_blocks(read_at: ReadAt, size: int) -> Iterator[Block]:
         else:
             at += 3 + unpacked
         length += unpacked
-        if at > size or at - start > _MOST_PACKED or length > _MOST_UNPACKED:
+        if at > size or length > _MOST_UNPACKED:
             return
 
 
@@ -110,7 +117,7 @@ class Method:
         dictionary: Size of the dictionary in bytes.
     """
 
-    new: Callable[[], Decompressor]
+    new: Callable[[], Any]
     dictionary: int
 
     def decompress(self, start: Callable[[], Read], window: mmap.mmap | None = None) -> Parts:
@@ -118,7 +125,7 @@ class Method:
 
         Args:
             start: Returns a function that reads the stream from its start.
-            window: Memory from `allocate`, for all bytes of the stream, which keeps them. By
+            window: Memory from `allocate`, which keeps all bytes of the stream if they fit. By
                 default, a part is valid only until the next part is taken.
 
         Raises:
@@ -178,207 +185,160 @@ def _decode_by_core(read: Read, dictionary: int, window: mmap.mmap) -> Parts:
 class _Decoding:
     """A block that a thread decompresses ahead of its reader.
 
-    The decompressed bytes wait in memory, and in a temporary file if there are more than `most`.
-    Once the block is read, the thread waits for the reader instead. A block that takes no more
-    memory as a whole stays in the window in which it was decoded. A later block reuses the window,
-    because memory that is new to the process takes longer to write.
+    The decompressed bytes wait in the window if they fit into it, else in a temporary file. A later
+    block reuses the window, because memory that is new to the process takes longer to write.
     """
 
-    def __init__(
-        self,
-        block: Block,
-        *,
-        read_at: ReadAt,
-        method: Method,
-        most: int,
-        windows: list[mmap.mmap],
-        work_dir: str | None,
-    ) -> None:
-        self._block, self._read_at, self._method = block, read_at, method
-        self._most, self._work_dir = most, work_dir
-        self._windows = windows
-        self._window: mmap.mmap | None = None
-        largest = most + method.dictionary + _MORE_THAN_DICTIONARY
-        if block.length <= largest:
-            self._most = block.length
-            self._window = windows.pop() if windows else allocate(largest + _MORE_THAN_BLOCK)
-        # Parts, and the sizes of those in the file.
-        self._waiting = deque[bytes | memoryview | int]()
-        self._file: BinaryIO | None = None
-        self._in_memory = self._in_file = self._read_from_file = 0
-        self._changed = threading.Condition()
-        self._is_read = self._is_stopped = False
-        self._end: Exception | None = None
+    def __init__(self, parts: Parts, window: mmap.mmap, *, fits: bool, folder: str | None) -> None:
+        self._parts, self.window = parts, window
+        self._file = None if fits else tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        self._lock = threading.Lock()
+        # Parts, the sizes of those in the file, then the error or None at the end.
+        self._waiting: SimpleQueue[bytes | memoryview | int | Exception | None] = SimpleQueue()
+        self._written = 0
+        self._is_stopped = False
 
     def run(self) -> None:
         """Decompress the block; `parts` raises any error after the bytes before the error."""
-        block = self._block
-        # Add the end marker, since only the last block has one.
-        start = partial(_reader, self._read_at, block.start, block.start + block.size, b"\0")
         try:
-            for part in self._method.decompress(start, self._window):
-                if not self._add(bytes(part) if self._window is None else part):
+            for part in self._parts:
+                if self._is_stopped:
                     return
-            end: Exception = StopIteration()
+                self._waiting.put(part if self._file is None else self._write(part))
+            self._waiting.put(None)
         except Exception as error:
-            end = error
-        with self._changed:
-            self._end = end
-            self._changed.notify()
+            self._waiting.put(error)
 
-    def _add(self, part: bytes | memoryview) -> bool:
-        """Keep a part for the reader; return False if the block is not needed any more."""
-        with self._changed:
-            while self._is_read and self._in_memory >= self._most and self._waiting:
-                self._changed.wait()
-            if self._is_stopped:
-                return False
-            if self._in_memory < self._most:
-                self._in_memory += len(part)
-                self._waiting.append(part)
-            else:
-                self._write(part)
-                self._waiting.append(len(part))
-            self._changed.notify()
-            return True
-
-    def _write(self, part: bytes | memoryview) -> None:
-        if self._file is None:
-            import tempfile
-
-            self._file = tempfile.TemporaryFile(dir=self._work_dir)  # noqa: SIM115
-        self._file.seek(self._in_file)
-        self._file.write(part)
-        self._in_file += len(part)
+    def _write(self, part: bytes | memoryview) -> int:
+        assert self._file is not None
+        with self._lock:
+            self._file.seek(self._written)
+            self._file.write(part)
+        self._written += len(part)
+        return len(part)
 
     def parts(self) -> Parts:
         """Yield the bytes of the block, as the thread decompresses them."""
-        self._is_read = True
-        while (part := self._next()) is not None:
-            yield part
-        if not isinstance(self._end, StopIteration):
-            assert self._end is not None
-            raise self._end
-
-    def _next(self) -> bytes | memoryview | None:
-        """Wait for the next part, and return it; None at the end."""
-        with self._changed:
-            while not self._waiting and self._end is None:
-                self._changed.wait()
-            if not self._waiting:
-                return None
-            part = self._waiting.popleft()
-            self._changed.notify()
+        at = 0
+        while (part := self._waiting.get()) is not None:
+            if isinstance(part, Exception):
+                raise part
             if isinstance(part, int):
                 assert self._file is not None
-                self._file.seek(self._read_from_file)
-                self._read_from_file += part
-                return self._file.read(part)
-            self._in_memory -= len(part)
-            return part
+                with self._lock:
+                    self._file.seek(at)
+                    part = self._file.read(part)
+                at += len(part)
+            yield part
 
     def close(self) -> None:
-        """Stop the thread at its next step, and remove the file."""
-        with self._changed:
-            if self._window is not None and self._end is not None:
-                self._windows.append(self._window)
-            self._is_stopped = True
-            self._waiting.clear()
-            self._changed.notify()
+        """Stop the thread at its next part, and remove the file."""
+        self._is_stopped = True
+        with self._lock:
             if self._file is not None:
                 self._file.close()
 
 
-def decompress_blocks(
-    read_at: ReadAt,
-    size: int,
-    method: Method,
-    threads: int,
-    is_wanted: Callable[[int, int], bool],
-    *,
-    work_dir: str | None,
-) -> Parts:
-    """Decompress an LZMA2 stream, several blocks at a time.
+@dataclass(frozen=True, slots=True)
+class Lzma2Stream:
+    """A stream of LZMA2.
 
-    Args:
-        read_at: Reads the stream; called by several threads.
+    Attributes:
+        read_at: Reads the stream.
         size: Size of the stream in bytes.
-        method: How to decompress the stream.
-        threads: Number of decompression threads; fewer if they would take too much memory.
-        is_wanted: Returns whether any byte between two offsets in the decompressed stream is
-            needed. A block without needed bytes is skipped: zeros replace its bytes.
+        method: How to decompress it.
         work_dir: Folder for temporary files; the system's temporary folder if None.
-
-    Yields:
-        The decompressed bytes.
-
-    Raises:
-        EOFError: The stream is truncated.
-        lzma.LZMAError: The stream is damaged.
     """
-    blocks = find_blocks(read_at, size)
-    first = list(islice(blocks, 2))
-    end = 0
-    if len(first) > 1:
-        threads = min(threads, max(1, _DICTIONARIES // method.dictionary))
-        most = _MOST_IN_MEMORY // (threads + 1)
-        new = partial(_Decoding, read_at=read_at, method=method, most=most, work_dir=work_dir)
-        start = partial(new, windows=[])
-        for block, parts in _decode(chain(first, blocks), threads, is_wanted, start):
+
+    read_at: ReadAt
+    size: int
+    method: Method
+    work_dir: str | None = None
+
+    def decompress(self, threads: int, wanted: Wanted) -> Parts:
+        """Yield the decompressed bytes; blocks before the wanted bytes are skipped as zeros.
+
+        Args:
+            threads: Number of decompression threads. If the dictionaries of two threads are too
+                large, the caller's thread decompresses one block after the other.
+            wanted: The range to read, which the caller may move before it takes the next part.
+
+        Raises:
+            EOFError: The stream is truncated.
+            lzma.LZMAError: The stream is damaged.
+        """
+        threads = min(threads, _DICTIONARIES // self.method.dictionary)
+        blocks, end = find_blocks(self.read_at, self.size), 0
+        first = list(islice(blocks, 2))
+        decode = self._decode_ahead if threads > 1 and len(first) > 1 else self._decode_in_turn
+        for block, parts in decode(chain(first, blocks), threads, wanted):
             yield from parts
             end = block.start + block.size
-    if end < size or not end:
-        yield from method.decompress(partial(_reader, read_at, end, size))
+        if end < self.size or not end:
+            yield from self.method.decompress(partial(self._reader, end, self.size))
 
+    def _decode_in_turn(
+        self, blocks: Iterator[Block], threads: int, wanted: Wanted
+    ) -> Iterator[tuple[Block, Parts]]:
+        for block in blocks:
+            is_skipped = wanted.start >= block.end
+            yield block, _zeros(block.length) if is_skipped else self._decompress(block)
 
-def _decode(
-    blocks: Iterator[Block],
-    threads: int,
-    is_wanted: Callable[[int, int], bool],
-    start: Callable[[Block], _Decoding],
-) -> Iterator[tuple[Block, Parts]]:
-    """Yield all blocks with their bytes, in order, while threads decompress the next blocks."""
-    waiting: deque[tuple[Block, _Decoding | None]] = deque()
-    with ThreadPoolExecutor(threads, "so2docs-lzma2") as pool:
-        try:
-            while True:
-                ahead = sum(decoding is not None for _, decoding in waiting)
-                while ahead <= threads and len(waiting) < _MOST_AHEAD:
-                    block = next(blocks, None)
-                    if block is None:
-                        break
-                    decoding = None
-                    if is_wanted(block.offset, block.offset + block.length):
-                        decoding = start(block)
-                        pool.submit(decoding.run)
-                        ahead += 1
-                    waiting.append((block, decoding))
-                if not waiting:
-                    return
-                block, decoding = waiting[0]
-                yield block, _zeros(block.length) if decoding is None else decoding.parts()
-                waiting.popleft()
-                if decoding is not None:
-                    decoding.close()
-        finally:
-            for _, decoding in waiting:
-                if decoding is not None:
-                    decoding.close()
+    def _decode_ahead(
+        self, blocks: Iterator[Block], threads: int, wanted: Wanted
+    ) -> Iterator[tuple[Block, Parts]]:
+        """Yield all blocks with their bytes, in order, while threads decompress the next blocks."""
+        waits = _MOST_IN_MEMORY // (threads + 1)
+        largest = waits + self.method.dictionary + _MORE_THAN_DICTIONARY
+        windows: list[mmap.mmap] = []
+        waiting: deque[tuple[Block, _Decoding | None]] = deque()
+        block = next(blocks, None)
 
+        def start(block: Block) -> _Decoding:
+            window = windows.pop() if windows else allocate(largest + _MORE_THAN_BLOCK)
+            fits = block.length <= largest
+            parts = self._decompress(block, window)
+            decoding = _Decoding(parts, window, fits=fits, folder=self.work_dir)
+            pool.submit(decoding.run)
+            return decoding
 
-def _reader(read_at: ReadAt, at: int, stop: int, ending: bytes = b"") -> Read:
-    """Return a function that reads a part of the stream, followed by `ending`."""
+        with ThreadPoolExecutor(threads, "so2docs-lzma2") as pool:
+            try:
+                while block or waiting:
+                    while block and (
+                        not waiting or (len(waiting) <= threads and block.offset < wanted.end)
+                    ):
+                        waiting.append((block, None if wanted.start >= block.end else start(block)))
+                        block = next(blocks, None)
+                    first, decoding = waiting[0]
+                    yield first, decoding.parts() if decoding else _zeros(first.length)
+                    waiting.popleft()
+                    if decoding:
+                        decoding.close()
+                        windows.append(decoding.window)
+            finally:
+                for _, decoding in waiting:
+                    if decoding:
+                        decoding.close()
 
-    def read(size: int, /) -> bytes:
-        nonlocal at, ending
-        if at < stop:
-            data = read_at(min(size, stop - at), at)
-            at += len(data)
-        else:
-            data, ending = ending, b""
-        return data
+    def _decompress(self, block: Block, window: mmap.mmap | None = None) -> Parts:
+        # Add the end marker, since only the last block has one.
+        start = partial(self._reader, block.start, block.start + block.size, b"\0")
+        return self.method.decompress(start, window)
 
-    return read
+    def _reader(self, at: int, stop: int, ending: bytes = b"") -> Read:
+        """Return a function that reads a part of the stream, followed by `ending`."""
+
+        def read(size: int, /) -> bytes:
+            nonlocal at, ending
+            if at < stop:
+                data = self.read_at(min(size, stop - at), at)
+                at += len(data)
+            else:
+                data, ending = ending, b""
+            return data
+
+        return read
 
 
 def _zeros(size: int) -> Parts:

@@ -1,27 +1,29 @@
 """The files of a dump, and the tables in them.
 
-Layers, such as those of a gzip file that contains a 7z archive, are removed one by one. The first
-bytes determine the kind of each layer. A plain UTF-8 file is read in ranges; everything else is
-read as a stream.
+The first bytes of a file determine its kind. A plain UTF-8 file is read in ranges; everything else
+is read as a stream: a compressed file, or a member of an archive, which may be an archive itself.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from so2docs.domain import LICENSE_FILE
 from so2docs.dump import storage
 from so2docs.dump.dump import Dump, open_dump
-from so2docs.dump.kinds import Kind, detect_kind
+from so2docs.dump.kinds import UNPACK, Kind, detect_kind, refuse
 from so2docs.dump.layers import (
     HEAD_BYTES,
     Layers,
     Parts,
     Read,
+    Stream,
     detect_encoding,
     read_blocks,
 )
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
 STANDARD_INPUT = "-"
 
-_MOST_LAYERS = 5
 _MOST_LICENSE = 64 * 1024
 _STREAM_WORK = 2
 """Approximate cost of reading a byte from a stream, relative to a plain file."""
@@ -63,7 +64,6 @@ class SourceFile:
         self.kind: Kind | None = None
         self.identity = storage.NO_FILE
         self._archive: Archive | None = None
-        self._digest: str | None = None
         if stream is not None:
             self.name = str(getattr(stream, "name", "the open file"))
             return
@@ -82,8 +82,6 @@ class SourceFile:
             raise unreadable_dump(path, error) from error
         self.kind = detect_kind(head)
         self.is_plain = self.kind is None and detect_encoding(path, head) is None
-        if self._is_sampled:
-            self._digest = self.digest
 
     @property
     def expected(self) -> int:
@@ -96,25 +94,11 @@ class SourceFile:
             self._archive = _open_archive(self.kind, self.name, self.open())
         return self._archive
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """Hash of the bytes at 17 positions, to detect changed content."""
-        if self._digest is None:
-            with self.open() as file:
-                self._digest = storage.sample_hash(file, self.identity.size)
-        return self._digest
-
-    @property
-    def _is_sampled(self) -> bool:
-        """Whether neither a version from a server nor a checksum of the format reveals a change."""
-        return storage.is_url(self.path) and self.kind is None and not self.identity.modified
-
-    def check_samples(self) -> None:
-        """Raise `ChangedDumpError` if samples of a file without a version have changed."""
-        if self._is_sampled:
-            with self.open() as file:
-                if storage.sample_hash(file, self.identity.size) != self._digest:
-                    raise changed_error(self.name, "changed while being read")
+        """Hash of the bytes at 17 positions, to identify the content."""
+        with self.open() as file:
+            return storage.sample_hash(file, self.identity.size)
 
     def names(self) -> list[str]:
         """Return the names of the files in the archive; empty for other files."""
@@ -124,19 +108,21 @@ class SourceFile:
     def license(self) -> str | None:
         """Read `license.txt` in the archive or next to an uncompressed table; None if missing."""
         archive = self.archive()
-        layers = Layers(f"{self.name} ({LICENSE_FILE})")
-        with layers.stack:
-            if archive is not None:
-                names = (entry for entry in archive.entries if _is_license(entry.name))
-                if (entry := next(names, None)) is None:
-                    return None
-                layers.add_layer(archive.read(entry, 1, None), archive.kind)
-            else:
-                path = os.path.join(os.path.dirname(self.path), LICENSE_FILE)
-                if not self.is_plain or not os.path.isfile(path):
-                    return None
-                layers.add_file(layers.stack.enter_context(SourceFile(path).open()))
-            return layers.reader.read(_MOST_LICENSE).decode("utf-8-sig", "replace").strip()
+        if archive is not None:
+            names = (entry for entry in archive.entries if _is_license(entry.name))
+            if (entry := next(names, None)) is None:
+                return None
+            name = f"{self.name} ({LICENSE_FILE})"
+            file: BinaryIO = io.BufferedReader(
+                Stream(archive.read(entry, 1, None), name, archive.kind)
+            )
+        else:
+            path = os.path.join(os.path.dirname(self.path), LICENSE_FILE)
+            if not self.is_plain or not os.path.isfile(path):
+                return None
+            file = SourceFile(path).open()
+        with file:
+            return file.read(_MOST_LICENSE).decode("utf-8-sig", "replace").strip()
 
     def open(self) -> BinaryIO:
         """Open the file; of a stream, return the open file, which the caller must not close."""
@@ -252,33 +238,71 @@ class TableFile:
         return self.dump
 
     def _open_stream(self, threads: int, work_dir: str | None) -> StreamDump:
-        source, layers = self.source, Layers(self.name, self.table)
-        archive = source.archive()
-        if archive is not None:  # It stays open, because it may contain other tables.
-            reader = archive.file
-        else:
-            reader = source.open()
-            if not source.is_stream:
-                layers.stack.callback(reader.close)
-            layers.add_file(reader)
-        if source.is_file:
-            layers.file, layers.identity = source.path, storage.identify(source.path, reader)
-            layers.total = layers.identity.size
+        from so2docs.dump.stream import StreamDump  # Only needed for streams.
+
+        layers, source = Layers(self.name), self.source
         try:
-            _unwrap(layers, threads, work_dir, archive)
+            file = self._add_layers(layers, threads, work_dir)
             layers.decode()
             layers.read_ahead()
+            identity = storage.identify(source.path, file) if source.is_file else storage.NO_FILE
+            return StreamDump(layers, self.table, self.file, identity)
         except BaseException:
             layers.close()
             raise
-        from so2docs.dump.stream import StreamDump  # Only needed for streams.
 
-        return StreamDump(layers)
+    def _add_layers(self, layers: Layers, threads: int, work_dir: str | None) -> BinaryIO:
+        """Add the file and its decompressors up to the XML; return the file."""
+        archive = self.source.archive()
+        if archive is not None:  # It stays open, because it may contain other tables.
+            file = archive.file
+        else:
+            file = self.source.open()
+            is_ours = not self.source.is_stream
+            layers.add_file(file, self.source.identity.size or None, closes=is_ours)
+            kind = detect_kind(layers.reader.peek())
+            if kind is None:
+                return file
+            refuse(self.name, kind)
+            if kind.is_archive:
+                archive = _save_archive(layers, kind, work_dir)
+            else:
+                parts = _decompress(kind.extension, layers.reader.read1, threads)
+                layers.decompress(parts, kind.name, kind.ratio)
+        if archive is not None:
+            self._add_member(layers, archive, threads, work_dir)
+            kind = detect_kind(layers.reader.peek())
+            if kind is not None and kind.is_archive:
+                archive = _save_archive(layers, kind, work_dir)
+                self._add_member(layers, archive, threads, work_dir)
+        inner = detect_kind(layers.reader.peek())
+        if inner is not None:
+            refuse(self.name, inner)
+            raise DumpError(self.name, f"holds {inner.name} that is packed again", advice=UNPACK)
+        return file
+
+    def _add_member(
+        self, layers: Layers, archive: Archive, threads: int, work_dir: str | None
+    ) -> None:
+        entry = archive.find(self.table)
+        layers.add(archive.read(entry, threads, work_dir), archive.kind, entry.size)
 
     def close(self) -> None:
         """Close the table; a stream cannot be reread."""
         if self.dump is not None:
             self.dump.close()
+
+
+def _decompress(extension: str, read: Read, threads: int) -> Parts:
+    """Decompress a file of the format with this extension."""
+    # Imported here, because plain dumps need none of them.
+    from so2docs.dump.bzip2 import decompress_bzip2
+    from so2docs.dump.compressed import decompress_gzip, decompress_xz, decompress_zstd
+
+    if extension == "bz2":
+        return decompress_bzip2(read, threads)
+    by_extension = {"gz": decompress_gzip, "xz": decompress_xz, "zst": decompress_zstd}
+    return by_extension[extension](read)
 
 
 def _open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
@@ -288,68 +312,23 @@ def _open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
         from so2docs.dump.archives import Zip
         from so2docs.dump.seven_zip import SevenZip
 
-        return Zip(name, file) if kind.name == Zip.kind else SevenZip(name, file)
+        return Zip(name, file) if kind.extension == "zip" else SevenZip(name, file)
     except BaseException:
         file.close()
         raise
 
 
-def _unwrap(layers: Layers, threads: int, work_dir: str | None, archive: Archive | None) -> None:
-    """Remove layers until the content is XML."""
-    layers.expected = layers.total
-    if archive is not None:
-        _read_member(layers, archive, threads, work_dir)
-    for _ in range(_MOST_LAYERS if archive is None else _MOST_LAYERS - 1):
-        kind = detect_kind(layers.reader.peek())
-        if kind is None:
-            return
-        if kind.refused:
-            raise DumpError(layers.name, f"is {kind.name}, not XML", advice=kind.refused)
-        if kind.is_archive:
-            saved = _open_archive(kind, layers.name, _save(layers.reader.read1, work_dir))
-            layers.stack.callback(saved.close)
-            _read_member(layers, saved, threads, work_dir)
-            continue
-        layers.add_layer(_decompress(kind.name, layers, threads), kind.name)
-        if layers.expected is not None:
-            layers.expected = int(layers.expected * kind.ratio)
-    raise DumpError(
-        layers.name, "has more than five layers of compression", advice="unpack it first"
-    )
-
-
-def _decompress(kind: str, layers: Layers, threads: int) -> Parts:
-    """Decompress the innermost layer."""
-    # Imported here, because plain dumps need none of them.
-    from so2docs.dump.bzip2 import decompress_bzip2
-    from so2docs.dump.compressed import decompress_gzip, decompress_xz, decompress_zstd
-
-    by_kind = {
-        "a bzip2 file": decompress_bzip2,
-        "a gzip file": decompress_gzip,
-        "an xz file": decompress_xz,
-        "a zstd file": decompress_zstd,
-    }
-    return by_kind[kind](layers.reader.read1, threads)
-
-
-def _save(read: Read, work_dir: str | None) -> BinaryIO:
-    """Save a streamed archive to a temporary file, and return the file, positioned at its start."""
+def _save_archive(layers: Layers, kind: Kind, work_dir: str | None) -> Archive:
+    """Save a streamed archive to a temporary file, because it is not read in order."""
     import tempfile
 
     saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
     try:
-        saved.writelines(read_blocks(read))
+        saved.writelines(read_blocks(layers.reader.read1))
         saved.seek(0)
     except BaseException:
         saved.close()
         raise
-    return saved
-
-
-def _read_member(layers: Layers, archive: Archive, threads: int, work_dir: str | None) -> None:
-    """Add a layer that reads the table's member; progress then counts bytes of the member."""
-    entry = archive.find(layers.table)
-    parts = archive.read(entry, threads, work_dir)
-    layers.counted = layers.add_layer(parts, archive.kind)
-    layers.expected = layers.total = entry.size
+    archive = _open_archive(kind, layers.name, saved)
+    layers.close_later(archive)
+    return archive

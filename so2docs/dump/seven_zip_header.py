@@ -20,6 +20,7 @@ from isal.isal_zlib import crc32
 
 from so2docs.dump.archives import Entry
 from so2docs.dump.compressed import read_range
+from so2docs.dump.kinds import UNPACK
 from so2docs.dump.layers import Parts, Stream, read_blocks
 from so2docs.errors import ArchiveError, TruncatedDumpError
 
@@ -28,9 +29,8 @@ KIND = "a 7z archive"
 _START = struct.Struct("<6sBBLQQL")
 _MOST_HEADER = 16 * 1024 * 1024
 _MOST_FILES = 100_000
-_MOST_NESTED = 4
-_MOST_CODERS = 32
-"""Maximum number of methods of a block, and of their streams: the limit of 7-Zip."""
+_MOST_METHODS = 32
+"""Maximum number of methods of a block: the limit of 7-Zip."""
 _MOST_PROPERTIES = 100
 """Maximum number of properties in a list. 7-Zip knows 20, and repeats only padding."""
 
@@ -39,38 +39,50 @@ _PACK_INFO, _UNPACK_INFO, _SUBSTREAMS_INFO, _SIZE, _CRC, _FOLDER = range(6, 12)
 _UNPACK_SIZES, _STREAM_COUNTS, _EMPTY_STREAMS, _EMPTY_FILES = range(12, 16)
 _NAMES, _ENCODED_HEADER, _PADDING = 17, 23, 25
 
+STORED, LZMA, LZMA2, BZIP2 = b"\x00", b"\x03\x01\x01", b"\x21", b"\x04\x02\x02"
+_ENCRYPTED = b"\x06\xf1"
+_METHOD_NAMES = {
+    STORED: "stored",
+    b"\x04\x01\x08": "deflate",
+    b"\x04\x01\x09": "Deflate64",
+    BZIP2: "bzip2",
+    LZMA: "LZMA",
+    LZMA2: "LZMA2",
+    b"\x03\x03\x01\x03": "BCJ",
+    b"\x03\x03\x01\x1b": "BCJ2",
+    b"\x03\x04\x01": "PPMd",
+    b"\x04\xf7\x11\x01": "zstd",
+}
 
-class Coder(NamedTuple):
-    """A compression method or a filter, with its settings."""
 
-    method: bytes
-    properties: bytes
-
-
-class Folder(NamedTuple):
-    """A solid block.
+class SolidBlock(NamedTuple):
+    """A compressed stream with one or more files.
 
     Attributes:
-        coders: Methods in the order of decompression; if the block has several compressed streams,
-            only the last is in order.
-        sizes: Number of bytes that each method returns.
-        streams: Number of compressed streams.
-        start: Offset of the first compressed stream in the file.
-        packed: Number of bytes of this stream.
+        method: Compression method.
+        properties: Settings of the method.
+        start: Offset of the stream in the file.
+        packed: Compressed size in bytes.
+        size: Decompressed size in bytes.
         crc: CRC-32 of the decompressed bytes; None if the archive does not contain it.
     """
 
-    coders: tuple[Coder, ...]
-    sizes: tuple[int, ...]
-    streams: int
+    method: bytes
+    properties: bytes
     start: int
     packed: int
+    size: int
     crc: int | None = None
 
     @property
-    def size(self) -> int:
-        """Number of decompressed bytes."""
-        return self.sizes[-1]
+    def method_name(self) -> str:
+        """Name of the compression method."""
+        return _name_method(self.method)
+
+
+def _name_method(method: bytes) -> str:
+    other = "a filter" if method.startswith(b"\x03") else f"method {method.hex()}"
+    return _METHOD_NAMES.get(method, other)
 
 
 class _Cursor:
@@ -103,7 +115,7 @@ class _Cursor:
         number = self.number()
         if number > most:
             problem = f"is {KIND} with {number:,} files, blocks or methods, more than {most:,}"
-            raise ArchiveError(self.name, problem, advice="unpack it first")
+            raise ArchiveError(self.name, problem, advice=UNPACK)
         return number
 
     def properties(self) -> Iterator[int]:
@@ -142,14 +154,14 @@ class _Cursor:
 
 
 def read_header(
-    name: str, file: BinaryIO, decompress: Callable[[Folder], Parts]
-) -> tuple[list[Folder], list[Entry]]:
+    name: str, file: BinaryIO, decompress: Callable[[SolidBlock], Parts]
+) -> tuple[list[SolidBlock], list[Entry]]:
     """Read the header of an archive.
 
     Args:
         name: Name of the archive, for messages.
         file: The open file.
-        decompress: Decompresses a block, for headers that are compressed themselves.
+        decompress: Decompresses a block, for a header that is compressed itself.
 
     Returns:
         The blocks, and the files with their positions in the blocks.
@@ -164,26 +176,31 @@ def read_header(
     if crc32(start[12:]) != start_crc:
         raise _damaged(name, "the checksum of its start is wrong")
     if major:
-        raise ArchiveError(name, f"is {KIND} of version {major}", advice="unpack it first")
+        raise ArchiveError(name, f"is {KIND} of version {major}", advice=UNPACK)
     if _START.size + offset + size > file_size:
         raise _cut_off(name, file_size, _START.size + offset + size)
     if not size:
         return [], []
     _check_size(name, size)
-    data = _read_at(name, file, _START.size + offset, size)
-    for _ in range(_MOST_NESTED):
-        if crc is not None and crc32(data) != crc:
-            raise _damaged(name, "the checksum of its list of members is wrong")
-        cursor = _Cursor(name, data)
-        if (kind := cursor.number()) == _HEADER:
-            return _read_members(cursor, file_size)
-        folders, _ = _read_streams(cursor, file_size) if kind == _ENCODED_HEADER else ([], [])
-        if len(folders) != 1:
-            break
-        _check_size(name, folders[0].size)
-        data = _read_exactly(name, decompress(folders[0]), folders[0].size)
-        crc = folders[0].crc
-    raise _damaged(name, "it has no list of members")
+    cursor = _check_crc(name, _read_at(name, file, _START.size + offset, size), crc)
+    kind = cursor.number()
+    if kind == _ENCODED_HEADER:
+        blocks, _ = _read_streams(cursor, file_size)
+        if len(blocks) != 1:
+            raise _damaged(name, "it has no list of members")
+        _check_size(name, blocks[0].size)
+        data = _read_exactly(name, decompress(blocks[0]), blocks[0].size)
+        cursor = _check_crc(name, data, blocks[0].crc)
+        kind = cursor.number()
+    if kind != _HEADER:
+        raise _damaged(name, "it has no list of members")
+    return _read_members(cursor, file_size)
+
+
+def _check_crc(name: str, data: bytes, crc: int | None) -> _Cursor:
+    if crc is not None and crc32(data) != crc:
+        raise _damaged(name, "the checksum of its list of members is wrong")
+    return _Cursor(name, data)
 
 
 def _damaged(name: str, reason: str) -> ArchiveError:
@@ -204,7 +221,7 @@ def _cut_off(name: str, file_size: int, size: int) -> ArchiveError | TruncatedDu
 def _check_size(name: str, size: int) -> None:
     if size > _MOST_HEADER:
         problem = f"is {KIND} with a list of members of more than {_MOST_HEADER >> 20} MiB"
-        raise ArchiveError(name, problem, advice="unpack it first")
+        raise ArchiveError(name, problem, advice=UNPACK)
 
 
 def _read_at(name: str, file: BinaryIO, start: int, size: int) -> bytes:
@@ -222,9 +239,9 @@ def _read_exactly(name: str, parts: Parts, size: int) -> bytes:
     return bytes(data)
 
 
-def _read_members(cursor: _Cursor, file_size: int) -> tuple[list[Folder], list[Entry]]:
+def _read_members(cursor: _Cursor, file_size: int) -> tuple[list[SolidBlock], list[Entry]]:
     """Read the blocks and the files of an archive."""
-    folders: list[Folder] = []
+    blocks: list[SolidBlock] = []
     members: list[Entry] = []
     entries: list[Entry] = []
     for kind in cursor.properties():
@@ -232,18 +249,18 @@ def _read_members(cursor: _Cursor, file_size: int) -> tuple[list[Folder], list[E
             for _ in cursor.properties():
                 cursor.take(cursor.number())
         elif kind == _MAIN_STREAMS:
-            folders, members = _read_streams(cursor, file_size)
+            blocks, members = _read_streams(cursor, file_size)
         elif kind == _FILES:
             entries = _read_files(cursor, members)
         else:
             cursor.fail(f"its list of members has no property {kind}")
-    return folders, entries
+    return blocks, entries
 
 
-def _read_streams(cursor: _Cursor, file_size: int) -> tuple[list[Folder], list[Entry]]:
+def _read_streams(cursor: _Cursor, file_size: int) -> tuple[list[SolidBlock], list[Entry]]:
     """Read the blocks, and the files in them, which do not have names yet."""
     start, packed = _START.size, list[int]()
-    folders: list[Folder] = []
+    blocks: list[SolidBlock] = []
     members: list[Entry] | None = None
     for kind in cursor.properties():
         if kind == _PACK_INFO:
@@ -252,14 +269,14 @@ def _read_streams(cursor: _Cursor, file_size: int) -> tuple[list[Folder], list[E
             if start + sum(packed) > file_size:
                 cursor.fail(f"it has {file_size:,} bytes, and its blocks have more")
         elif kind == _UNPACK_INFO:
-            folders = _read_folders(cursor, start, packed)
+            blocks = _read_blocks(cursor, start, packed)
         elif kind == _SUBSTREAMS_INFO:
-            members = _read_substreams(cursor, folders)
+            members = _read_substreams(cursor, blocks)
         else:
             cursor.fail(f"its list of blocks has no property {kind}")
     if members is None:
-        members = [Entry("", block.size, at, 0, block.crc) for at, block in enumerate(folders)]
-    return folders, members
+        members = [Entry("", block.size, at, 0, block.crc) for at, block in enumerate(blocks)]
+    return blocks, members
 
 
 def _read_packed_sizes(cursor: _Cursor) -> list[int]:
@@ -275,77 +292,70 @@ def _read_packed_sizes(cursor: _Cursor) -> list[int]:
     return packed
 
 
-def _read_folders(cursor: _Cursor, start: int, packed: list[int]) -> list[Folder]:
+def _read_blocks(cursor: _Cursor, start: int, packed: list[int]) -> list[SolidBlock]:
     cursor.expect(_FOLDER)
-    size = cursor.count()
+    count = cursor.count()
     cursor.expect(0)  # Not in another stream.
-    orders = [_read_coders(cursor) for _ in range(size)]
+    methods = [_read_method(cursor) for _ in range(count)]
     cursor.expect(_UNPACK_SIZES)
-    folders, at = [], 0
-    for coders, order, streams in orders:
-        sizes = [cursor.number() for _ in coders]
-        if at + streams > len(packed) or max(sizes) >= 1 << 63:
-            cursor.fail("the sizes of its blocks are wrong")
-        in_order = (
-            tuple(coders[number] for number in order),
-            tuple(sizes[number] for number in order),
-        )
-        folders.append(Folder(*in_order, streams, start, packed[at]))
-        start += sum(packed[at : at + streams])
-        at += streams
+    sizes = [cursor.number() for _ in methods]
+    if len(packed) < count or max(sizes, default=0) >= 1 << 63:
+        cursor.fail("the sizes of its blocks are wrong")
+    crcs: list[int | None] = [None] * count
     for kind in cursor.properties():
         if kind != _CRC:
             cursor.fail(f"its list of blocks has no property {kind}")
-        crcs = cursor.crcs(size)
-        folders = [folder._replace(crc=crc) for folder, crc in zip(folders, crcs, strict=True)]
-    return folders
+        crcs = cursor.crcs(count)
+    blocks = []
+    for method, packed_size, size, crc in zip(methods, packed, sizes, crcs, strict=False):
+        blocks.append(SolidBlock(*method, start, packed_size, size, crc))
+        start += packed_size
+    return blocks
 
 
-def _read_coders(cursor: _Cursor) -> tuple[list[Coder], list[int], int]:
-    """Read the methods of a block, their order in decompression, and the number of its streams."""
-    coders: list[Coder] = []
-    inputs: list[int] = []
-    for _ in range(cursor.count(_MOST_CODERS)):
+def _read_method(cursor: _Cursor) -> tuple[bytes, bytes]:
+    """Read the method of a block with its settings; blocks with several methods are refused."""
+    methods, is_simple = [], True
+    properties = b""
+    for _ in range(cursor.count(_MOST_METHODS)):
         flags = cursor.take(1)[0]
-        method = cursor.take(flags & 0x0F)
-        inputs.append(cursor.count(_MOST_CODERS) if flags & 0x10 else 1)
-        if flags & 0xC0 or (flags & 0x10 and cursor.number() != 1):
+        methods.append(cursor.take(flags & 0x0F))
+        if flags & 0xC0:
             cursor.fail("a block has a method in an unknown form")
-        coders.append(Coder(method, cursor.take(cursor.number()) if flags & 0x20 else b""))
-    sources = {cursor.number(): cursor.number() for _ in coders[1:]}
-    streams = sum(inputs) - len(sources)
-    for _ in range(streams if streams > 1 else 0):
-        cursor.number()
-    # Each method has one output, and usually one input; then all have the number of the method.
-    (last, *others) = {*range(len(coders))} - {*sources.values()} or [0]
-    order = [last]
-    while order[0] in sources and len(order) < len(coders):
-        order.insert(0, sources[order[0]])
-    if streams > 1:
-        order = [number for number in range(len(coders)) if number != last] + [last]
-    if others or {*order} != {*range(len(coders))}:
-        cursor.fail("the methods of a block are not in a row")
-    if streams < 1:
-        cursor.fail("a block has no compressed bytes")
-    return coders, order, streams
+        if flags & 0x10:
+            is_simple = (cursor.number(), cursor.number()) == (1, 1)
+        properties = cursor.take(cursor.number()) if flags & 0x20 else b""
+    if any(method.startswith(_ENCRYPTED) for method in methods):
+        problem, advice = "is encrypted", f"{UNPACK}, with its password"
+        raise ArchiveError(cursor.name, problem, advice=advice)
+    if len(methods) != 1 or not is_simple:
+        names = " and ".join(map(_name_method, reversed(methods))) or "no method"
+        raise unsupported(cursor.name, names)
+    return methods[0], properties
 
 
-def _read_substreams(cursor: _Cursor, folders: list[Folder]) -> list[Entry]:
+def unsupported(name: str, methods: str) -> ArchiveError:
+    """Make the error for a block that is compressed with other methods or with filters."""
+    problem = f"is compressed with {methods}, which so2docs does not unpack"
+    return ArchiveError(name, problem, advice=UNPACK)
+
+
+def _read_substreams(cursor: _Cursor, blocks: list[SolidBlock]) -> list[Entry]:
     """Read the sizes and the checksums of the files in the blocks."""
-    counts = [1] * len(folders)
+    counts = [1] * len(blocks)
     if (kind := cursor.number()) == _STREAM_COUNTS:
-        counts = [cursor.count() for _ in folders]
+        counts = [cursor.count() for _ in blocks]
         kind = cursor.number()
     members: list[Entry] = []
-    for number, (folder, files) in enumerate(zip(folders, counts, strict=True)):
+    for number, (block, files) in enumerate(zip(blocks, counts, strict=True)):
         offset = 0
         for left in reversed(range(files)):
             if left and kind != _SIZE:
                 cursor.fail("the sizes of its members are missing")
-            size = cursor.number() if left else folder.size - offset
-            members.append(Entry("", size, number, offset, folder.crc if files == 1 else None))
+            size = cursor.number() if left else block.size - offset
+            members.append(Entry("", size, number, offset, block.crc if files == 1 else None))
             offset += size
-            if offset > folder.size or len(members) > _MOST_FILES:
+            if offset > block.size or len(members) > _MOST_FILES:
                 cursor.fail("its members are larger than its blocks")
     if kind == _SIZE:
         kind = cursor.number()

@@ -107,19 +107,13 @@ class Source(AbstractContextManager["Source"]):
     def find_to_convert(self, nest: Iterable[str], files: Tables) -> list[TableFile]:
         """Find the posts, then the tables to nest, in the given order; open plain files.
 
-        Archives skip their other members.
-
         Args:
             nest: Names of the tables.
             files: Files, folders or archives of tables that are elsewhere.
         """
         path = file_in_folder(self.path, POSTS) if self.is_folder else self.path
         source = self.look(path)
-        found = [self._add(TableFile.of(POSTS, source, source.name)), *self._nested(nest, files)]
-        for file in found:
-            if file.entry and (archive := file.source.archive()):
-                archive.expect(file.entry)
-        return found
+        return [self._add(TableFile.of(POSTS, source, source.name)), *self._nested(nest, files)]
 
     def warn_of_unread(self) -> None:
         """Warn of archives of sites next to the posts in a folder, before its conversion."""

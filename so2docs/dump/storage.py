@@ -11,7 +11,7 @@ import io
 import os
 import re
 from hashlib import blake2b
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from so2docs.errors import (
     ChangedDumpError,
@@ -58,26 +58,9 @@ def is_http(path: str) -> bool:
     return path.lower().startswith(("http://", "https://"))
 
 
-class Store(Protocol):
-    """A kind of store, whose files have URLs."""
-
-    def open(self, url: str) -> BinaryIO:
-        """Open a file for reading; only reads at the end return fewer bytes."""
-
-    def identify(self, url: str, file: BinaryIO | None) -> tuple[int, int]:
-        """Return the size and a checksum of the version of a file, which may be open."""
-
-    def glob(self, pattern: str) -> list[str]:
-        """List the URLs that match a pattern."""
-
-    def list_folder(self, folder: str) -> list[str]:
-        """List the names in a folder."""
-
-
-def find_store(url: str) -> Store:
-    """Return the store of a URL."""
-    store: Store = find_hook(f"files on {'http' if is_http(url) else 'fsspec'}")
-    return store
+def _remote() -> Any:
+    """Return the functions that read remote files, which are an extension."""
+    return find_hook("remote files")
 
 
 def check_source(source: object, name: str, several: str = "") -> None:
@@ -94,7 +77,7 @@ def open_file(path: str) -> BinaryIO:
     """Open a file for reading at any position; only reads at the end return fewer bytes."""
     if not is_url(path):
         return open(path, "rb")
-    return find_store(path).open(path)
+    return cast(BinaryIO, _remote().open(path))
 
 
 def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
@@ -102,7 +85,7 @@ def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
     if not is_url(path):
         status = os.stat(path) if file is None else os.fstat(file.fileno())
         return FileIdentity(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
-    return FileIdentity(*find_store(path).identify(path, file))
+    return FileIdentity(*_remote().identify(path, file))
 
 
 def check_unchanged(
@@ -147,13 +130,13 @@ def expand_pattern(pattern: str) -> list[str]:
         return [pattern]
     if not is_url(pattern):
         return sorted(glob.glob(pattern, recursive=True))
-    return sorted(find_store(pattern).glob(pattern))
+    return sorted(_remote().glob(pattern))
 
 
 def list_folder(folder: str) -> list[str]:
     """List the names in a folder; empty if it does not exist, or is on a web server."""
     try:
-        names = find_store(folder).list_folder(folder) if is_url(folder) else os.listdir(folder)
+        names = _remote().list_folder(folder) if is_url(folder) else os.listdir(folder)
     except FileNotFoundError:
         return []
     return sorted(names)

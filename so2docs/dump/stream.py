@@ -170,6 +170,8 @@ class StreamDump:
 
     Attributes:
         path: Name of the dump, for messages.
+        file: Path of the file of the stream; None if it can be read only once.
+        identity: Identity of the file.
         frame: The root's start and closing tags.
         first_line: Line number of the first byte after the start tag, from 1.
         head: The bytes up to the root's start tag, in UTF-8.
@@ -181,36 +183,24 @@ class StreamDump:
 
     chunk_bytes = 0
 
-    def __init__(self, layers: Layers) -> None:
+    def __init__(
+        self, layers: Layers, table: Table, file: str | None, identity: storage.FileIdentity
+    ) -> None:
         """Read the start of the dump."""
         self.layers = layers
-        self.path = layers.name
-        try:
-            prolog = read_prolog(self.path, layers.reader.read1, layers.table)
-        except BaseException:
-            layers.close()
-            raise
+        self.path, self.file, self.identity = layers.name, file, identity
+        prolog = read_prolog(self.path, layers.reader.read1, table)
         self.frame, self.first_line = prolog.frame, prolog.first_line
         self.head, self.encoding = prolog.head[: prolog.start], layers.encoding
         self.size = layers.expected or 0
         self._end: End | None = None
         self._start = prolog.start
-        self._rows = StreamedRows(self.path, layers.reader, prolog, layers.table)
+        self._rows = StreamedRows(self.path, layers.reader, prolog, table)
         self._error: DumpError | None = None
         self._positions: dict[int, int] = {}
         self._shown = 0
         self._folder: Path | None = None
         self._free: list[Path] = []
-
-    @property
-    def file(self) -> str | None:
-        """Path of the file of the stream; None if it can be read only once."""
-        return self.layers.file
-
-    @property
-    def identity(self) -> storage.FileIdentity:
-        """Identity of the file."""
-        return self.layers.identity
 
     def chunks(self, size: int, done_chunks: Collection[int], folder: Path) -> Iterator[Chunk]:
         """Read the stream, and split it into pieces.

@@ -51,7 +51,7 @@ def read_start(path: str) -> bytes:
         if compression == "gzip":
             return zlib.decompressobj(31).decompress(head, _HEAD_BYTES)
         if compression == "zstd":
-            return bytes(next(decompress_zstd(BytesIO(head).read, 1), b"")[:_HEAD_BYTES])
+            return bytes(next(decompress_zstd(BytesIO(head).read), b"")[:_HEAD_BYTES])
     except Exception as error:
         if not is_damage(error):
             raise
@@ -170,7 +170,7 @@ def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
     compression = detect_compression(start)
     decoder: Any = igzip
     source: Any = decoder.open(file) if compression == "gzip" else file
-    blocks = decompress_zstd(file.read, 1) if compression == "zstd" else read_blocks(source.read)
+    blocks = decompress_zstd(file.read) if compression == "zstd" else read_blocks(source.read)
     number = 1
     try:
         for line in _whole_lines(blocks):

@@ -143,7 +143,6 @@ def _read_to_end(
             passed.append((result.tally.lines, result.tally.last_id))
             bar.update(dump.progress(result.chunk))
         dump.check_end()
-        file.source.check_samples()
     except DumpError as error:
         # Report an overwritten dump as such: it looks malformed, but the advice to download it
         # again would be wrong.

@@ -6,7 +6,6 @@
 import io
 import lzma
 import random
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -22,9 +21,10 @@ from support.lzma2_samples import (
 from support.places import LONG
 
 from so2docs.dump import lzma2
+from so2docs.dump.archives import Wanted
 from so2docs.dump.compressed import decompress_streams
 from so2docs.dump.layers import Parts, Stream
-from so2docs.dump.lzma2 import Method, decompress_blocks, find_blocks
+from so2docs.dump.lzma2 import Lzma2Stream, Method, find_blocks
 from so2docs.parse.core import compiled
 
 RNG = random.Random(1)
@@ -56,7 +56,7 @@ def outcome(
     size: int | None = None,
     *,
     threads: int = 3,
-    is_wanted: Callable[[int, int], bool] = lambda start, end: True,
+    wanted: Wanted | None = None,
 ) -> tuple[bytes, type[Exception] | None]:
     """Decompress by several threads; return the bytes and the error after them."""
 
@@ -66,7 +66,7 @@ def outcome(
     size = len(packed) if size is None else size
     data = bytearray()
     method = Method(new, DICTIONARY)
-    parts = decompress_blocks(read_at, size, method, threads, is_wanted, work_dir=None)
+    parts = Lzma2Stream(read_at, size, method).decompress(threads, wanted or Wanted(0, size * 99))
     try:
         for part in parts:
             data += part
@@ -108,7 +108,8 @@ def test_blocks_side_by_side_are_the_stream(threads: int) -> None:
 
 def test_unneeded_blocks_are_skipped() -> None:
     start, end = 390_000, 395_000
-    data, error = outcome(PACKED, is_wanted=lambda begin, stop: begin < end and start < stop)
+    for threads in (1, 3):
+        data, error = outcome(PACKED, threads=threads, wanted=Wanted(start, end))
     assert error is None
     assert len(data) == len(DATA)
     assert data[start:end] == DATA[start:end]

@@ -22,28 +22,16 @@ from support.table_sites import SITE, converted
 
 from so2docs.dump import lzma2
 from so2docs.dump.seven_zip import SevenZip
-from so2docs.errors import DumpError, TruncatedDumpError
+from so2docs.errors import ArchiveError, DumpError, TruncatedDumpError
 
 METHODS = [
     py7zr.FILTER_LZMA,
     py7zr.FILTER_LZMA2,
     py7zr.FILTER_BZIP2,
-    py7zr.FILTER_DEFLATE,
     py7zr.FILTER_COPY,
-    py7zr.FILTER_ZSTD,
 ]
-FILTERS = [
-    py7zr.FILTER_X86,
-    py7zr.FILTER_POWERPC,
-    py7zr.FILTER_IA64,
-    py7zr.FILTER_ARM,
-    py7zr.FILTER_ARMTHUMB,
-    py7zr.FILTER_SPARC,
-    py7zr.FILTER_DELTA,
-]
-# Calls of x86 to the last byte: filters change the bytes after E8.
 CODE = b"".join(b"\xe8" + number.to_bytes(2, "little") + b"\0\0" for number in range(14_000))
-FILES = {"Posts.xml": b"<posts/>", "a/code": CODE, "a/ünï.xml": b"x" * 3, "odd": CODE[7:-3]}
+FILES = {"Posts.xml": b"<posts/>", "a/code": CODE, "a/ünï.xml": b"x" * 3}
 
 
 def write(files: dict[str, bytes], *filters: int, is_plain: bool = False) -> bytes:
@@ -61,18 +49,24 @@ def small() -> bytes:
 
 
 def small_plain() -> bytes:
-    return write(FILES | {"a/code": b"code", "odd": b"odd"}, py7zr.FILTER_COPY, is_plain=True)
+    return write(FILES | {"a/code": b"code"}, py7zr.FILTER_COPY, is_plain=True)
 
 
-def test_reads_every_method_and_filter_of_py7zr() -> None:
+def test_reads_methods_of_py7zr() -> None:
     for method in METHODS:
         assert read_seven_zip(write(FILES, method)) == FILES
-    for number in FILTERS:
-        for method in (py7zr.FILTER_LZMA, py7zr.FILTER_LZMA2):
-            filtered = write(FILES, number, method)
-            assert read_seven_zip(filtered) == FILES, (number, method)
-    for method in METHODS[2:5]:
-        assert read_seven_zip(write(FILES, py7zr.FILTER_X86, method)) == FILES
+
+
+def test_filters_and_other_methods_are_refused() -> None:
+    advice = "which so2docs does not unpack; unpack it first, such as with 7z x"
+    for filters, names in {
+        (py7zr.FILTER_X86, py7zr.FILTER_LZMA2): "BCJ and LZMA2",
+        (py7zr.FILTER_X86, py7zr.FILTER_BZIP2): "BCJ and bzip2",
+        (py7zr.FILTER_DEFLATE,): "deflate",
+        (py7zr.FILTER_ZSTD,): "zstd",
+    }.items():
+        with pytest.raises(ArchiveError, match=f"is compressed with {names}, {advice}"):
+            read_seven_zip(write(FILES, *filters))
 
 
 @pytest.fixture
@@ -105,8 +99,6 @@ def test_reads_archives_from_7_zip(pack: Callable[..., bytes]) -> None:
         ["-m0=LZMA"],
         ["-m0=Copy", "-mhc=off"],
         ["-ms=off"],
-        ["-m0=BCJ", "-m1=LZMA"],
-        ["-m0=Delta:4", "-m1=BZip2"],
     ):
         assert read_seven_zip(pack(*arguments)) == files, arguments
     assert read_seven_zip(pack("-si", input=b"<posts/>")) == {"x": b"<posts/>"}
@@ -117,7 +109,7 @@ def test_names_unsupported_methods(pack: Callable[..., bytes]) -> None:
         (["-m0=PPMd"], "compressed with PPMd, which so2docs does not unpack; unpack it first"),
         (["-m0=Deflate64"], "compressed with Deflate64"),
         (["-m0=BCJ2"], "compressed with .*BCJ2"),
-        (["-psecret"], "is encrypted; unpack it first, with its password"),
+        (["-psecret"], "is encrypted; unpack it first, .* with its password"),
         (["-psecret", "-mhe=on"], "is encrypted"),
     ):
         with pytest.raises(DumpError, match=problem):
@@ -151,7 +143,7 @@ def test_any_header_gives_files_or_an_error() -> None:
     rng = random.Random(7)
     archives = [
         small_plain(),
-        write(FILES, py7zr.FILTER_X86, py7zr.FILTER_LZMA, is_plain=True),
+        write(FILES, py7zr.FILTER_LZMA, is_plain=True),
         write({"x": b"y" * 99}, py7zr.FILTER_LZMA2, is_plain=True),
     ]
     errors = 0
@@ -171,17 +163,6 @@ def streams(packed: bytes, folder: bytes, sizes: bytes) -> bytes:
     return (
         b"\x06\x00\x01\x09" + packed + b"\x00\x07\x0b\x01\x00" + folder + b"\x0c" + sizes + b"\0\0"
     )
-
-
-def encode(header: bytes, layers: int) -> bytes:
-    """Store a header as the only block of another one, several times."""
-    packed = b""
-    for _ in range(layers):
-        packed, size = packed + header, len(header)
-        start = (len(packed) - size).to_bytes(8, "little")
-        header = b"\x17\x06\xff" + start + b"\x01\x09" + b"\xc0" + size.to_bytes(2, "little")
-        header += b"\x00\x07\x0b\x01\x00\x01\x01\x00\x0c\xc0" + size.to_bytes(2, "little") + b"\0\0"
-    return seven_zip_with_header(header, packed)
 
 
 def test_hostile_headers_take_little_memory() -> None:
@@ -206,11 +187,7 @@ def test_hostile_headers_take_little_memory() -> None:
             b"\x17" + streams(b"\xe0" + bomb_size, b"\x01\x21\x21\x01\x28", b"\xe0\xff\xff\xff"),
             "no list of members",
         ),
-        "no methods": (b"\x01\x04" + streams(b"\x01", b"\x00", b""), "not in a row"),
-        "methods in a circle": (
-            b"\x01\x04" + streams(b"\x01", b"\x02\x01\x00\x01\x00\x00\x00", b"\x01\x01"),
-            "not in a row",
-        ),
+        "no methods": (b"\x01\x04" + streams(b"\x01", b"\x00", b""), "compressed with no method"),
     }
     tracemalloc.start()
     try:
@@ -222,17 +199,6 @@ def test_hostile_headers_take_little_memory() -> None:
             assert tracemalloc.get_traced_memory()[1] < 64 << 20, name
     finally:
         tracemalloc.stop()
-
-
-NO_INPUT = b"\x11\x00\x00\x01"  # A method without an input.
-
-
-@pytest.mark.parametrize("folder", [b"\x01" + NO_INPUT, b"\x02" + NO_INPUT * 2 + b"\x00\x01"])
-@pytest.mark.parametrize("pack", [b"", b"\x06\x00\x00\x00", b"\x06\x00\x01\x09\x02\x00"])
-def test_a_block_without_compressed_bytes_is_an_error(pack: bytes, folder: bytes) -> None:
-    header = b"\x01\x04" + pack + b"\x07\x0b\x01\x00" + folder + b"\x0c\x05\x05\x00\x00\x00"
-    with pytest.raises(DumpError, match="a block has no compressed bytes"):
-        read_seven_zip(seven_zip_with_header(header, b"xx"))
 
 
 BLOCK = b"\x01\x00\x01\x01\x00\x0c\x02"  # One stored block of two bytes.
@@ -264,13 +230,6 @@ def test_only_padding_is_repeated() -> None:
         read_seven_zip(seven_zip_with_header(header, b""))
 
 
-def test_a_header_in_headers() -> None:
-    header = b"\x01\x05\x01\x0e\x01\x80\x0f\x01\x80\x11\x05\x00x\0\0\0\0\0"
-    assert read_seven_zip(encode(header, 3)) == {"x": b""}
-    with pytest.raises(DumpError, match="no list of members"):
-        read_seven_zip(encode(header, 4))
-
-
 @pytest.mark.parametrize(("block_bytes", "jobs"), [(1_000, 1), (7_000, 2)])
 def test_a_site_in_blocks(
     block_bytes: int, jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -285,14 +244,12 @@ def test_a_site_in_blocks(
     ]
 
 
-def test_an_unannounced_member_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_are_read_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lzma2, "_LEAST_UNPACKED", 1)
     files = {f"{name}.xml": far_matches(20_000) for name in "abcd"}
     archive = seven_zip_of_lzma2(tmp_path / "x.7z", monkeypatch, files, 3_000)
     with open(archive, "rb", buffering=0) as file:
         opened = SevenZip("x.7z", file)
-        for number in (0, 3):
-            opened.expect(opened.entries[number])
         for number in (0, 2, 3, 1):
             data = b"".join(map(bytes, opened.read(opened.entries[number], 2, None)))
             assert data == files[opened.entries[number].name]

@@ -16,12 +16,13 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+from support.bzip2_samples import find_numbers
 from support.command import run_python, start
 from support.dumps import dump_of, some_rows
 
 from so2docs import zstd
-from so2docs.dump.bzip2 import decompress_bzip2, find_numbers
-from so2docs.dump.layers import BLOCK_BYTES, PolledFile, ReadAhead, Stream
+from so2docs.dump.bzip2 import decompress_bzip2
+from so2docs.dump.layers import BLOCK_BYTES, ReadAhead, Stream, read_polled
 from so2docs.dump.source import Source
 from so2docs.dump.stream import StreamDump
 
@@ -174,12 +175,14 @@ def test_blocks_of_a_stream_are_read_in_order_and_not_overwritten() -> None:
 
 
 @PIPES
-@pytest.mark.parametrize("reader", ["ReadAhead(Silent().readinto, list)", "PolledFile(file)"])
+@pytest.mark.parametrize(
+    "reader", ["ReadAhead(Silent().readinto, list)", "Stream(read_polled(file))"]
+)
 def test_a_signal_to_another_thread_while_reading_a_pipe(reader: str) -> None:
     """The signal does not wake the main thread; nor does a signal just before the wait."""
     script = f"""
 import io, os, signal, threading, time
-from so2docs.dump.layers import PolledFile, ReadAhead
+from so2docs.dump.layers import ReadAhead, Stream, read_polled
 
 def interrupt():
     time.sleep(1)
@@ -234,8 +237,9 @@ def test_a_pipe_is_enlarged() -> None:
     import fcntl
 
     read_end, write_end = os.pipe()
-    with open(read_end, "rb", buffering=0) as pipe, open(write_end, "wb", buffering=0):
-        PolledFile(pipe)
+    with open(read_end, "rb", buffering=0) as pipe, open(write_end, "wb", buffering=0) as end:
+        end.write(b"x")
+        next(read_polled(pipe))
         assert fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) == 1 << 20
 
 

@@ -14,6 +14,22 @@ ROWS = b"".join(
 )
 
 
+BLOCK, END = 0x314159265359, 0x177245385090
+"""The numbers that start a block and end a stream."""
+
+
+def find_numbers(data: bytes) -> list[tuple[int, int]]:
+    """Return each number that marks a block or the end of a stream, after its bit position."""
+    bits = f"{int.from_bytes(data, 'big'):0{8 * len(data)}b}"
+    numbers = []
+    for number in (BLOCK, END):
+        at = bits.find(f"{number:048b}")
+        while at >= 0:
+            numbers.append((at, number))
+            at = bits.find(f"{number:048b}", at + 1)
+    return sorted(numbers)
+
+
 def samples(size: int) -> dict[str, bytes]:
     """Make data of up to n bytes, by kind."""
     chosen = random.Random(size)

@@ -1,25 +1,31 @@
-"""Files in object stores and other systems with a driver for fsspec."""
+"""Files with URLs: on web servers, and in the stores that fsspec has a driver for."""
 
 from __future__ import annotations
 
 import io
 import zlib
-from typing import Any, BinaryIO, cast
+from contextlib import nullcontext
+from typing import Any, BinaryIO
 
+from so2docs.dump.storage import is_http
 from so2docs.errors import OptionError
-from so2docs.extensions.remote.files import RemoteFile
+from so2docs.extensions.remote.remote_file import RemoteFile
+from so2docs.extensions.remote.web_server import open_http
 
 
-class Stores:
-    """Files in all stores that fsspec has a driver for."""
+class RemoteFiles:
+    """What the core asks about files with URLs; web servers list no files."""
 
-    def open(self, url: str) -> BinaryIO:
+    def open(self, url: str) -> RemoteFile:
         """Open a file; reads fetch ranges."""
-        system, name = find_system(url)
-        return cast(BinaryIO, _wrap(system.open(name, "rb", cache_type="none")))
+        return open_http(url) if is_http(url) else _open_in_store(url)
 
     def identify(self, url: str, file: BinaryIO | None) -> tuple[int, int]:
-        """Return the size of a file, and a checksum of what the store says of its version."""
+        """Return the size of a file, which may be open, and a checksum of its version, or 0."""
+        if is_http(url):
+            # If the file is open, each range request has already checked the version.
+            with nullcontext(file) if isinstance(file, RemoteFile) else open_http(url) as remote:
+                return remote.size, remote.identity
         system, name = find_system(url)
         info = system.info(name)
         marks = [str(info.get(m, "")) for m in ("ETag", "etag", "LastModified", "mtime", "md5")]
@@ -32,11 +38,13 @@ class Stores:
 
     def list_folder(self, folder: str) -> list[str]:
         """List the names in a folder."""
+        if is_http(folder):
+            return []
         system, name = find_system(folder)
         return [path.rstrip("/").rpartition("/")[2] for path in system.ls(name, detail=False)]
 
 
-STORES = Stores()
+REMOTE_FILES = RemoteFiles()
 
 
 def find_system(url: str) -> tuple[Any, str]:
@@ -61,8 +69,9 @@ def find_system(url: str) -> tuple[Any, str]:
     return system, name
 
 
-def _wrap(file: Any) -> RemoteFile:
-    """Wrap a file that fsspec opened without a cache."""
+def _open_in_store(url: str) -> RemoteFile:
+    system, name = find_system(url)
+    file = system.open(name, "rb", cache_type="none")
 
     def fetch(start: int, stop: int) -> bytes:
         file.seek(start)

@@ -22,7 +22,7 @@ from support.range_server import RangeServer, serving
 import so2docs
 from so2docs.dump import storage
 from so2docs.errors import ChangedDumpError, DumpError, DumpNotFoundError
-from so2docs.extensions.remote import files as remote
+from so2docs.extensions.remote import web_server as remote
 from so2docs.progress import fetched
 
 POSTS = dump_of(*some_rows(300, body_bytes=300))
@@ -385,16 +385,6 @@ def test_a_card_of_a_url_is_refused_before_fetching(
 def test_commands_on_outputs_refuse_urls(server: RangeServer) -> None:
     result = run("show", server.url("q.jsonl.gz"), "1", code=1)
     assert "is a URL, but outputs are read from files; download it" in result.stderr
-
-
-def test_a_changing_file_without_a_version(server: RangeServer, tmp_path: Path) -> None:
-    server.etag = ""
-    so2docs.convert(server.url("Posts.xml"), tmp_path / "q.jsonl")
-    server.change_after = 2 * server.requests - 5
-    server.later = server.content.replace(b"bbb", b"ccc")
-    with pytest.raises(ChangedDumpError):
-        so2docs.convert(server.url("Posts.xml"), tmp_path / "2.jsonl")
-    assert not (tmp_path / "2.jsonl").exists()
 
 
 def test_progress_in_bytes_fetched(

@@ -1,24 +1,16 @@
-"""Remote files, read in ranges.
-
-A read at a new position fetches only the requested bytes, so samples and lists of members cost
-little. Sequential reads fetch ahead, up to 1 MiB at a time. `RemoteFile` implements this for every
-store; `open_http` reads ranges of a file on a web server with urllib3.
+"""Files on web servers, read in ranges with urllib3.
 
 Format of ranges: RFC 9110, section 14.
 """
 
 from __future__ import annotations
 
-import errno
-import io
 import re
 import time
 import zlib
 from base64 import b64encode
-from collections.abc import Callable
-from contextlib import nullcontext
 from functools import reduce
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from urllib.parse import unquote, urljoin
 
 from so2docs._version import __version__
@@ -30,12 +22,12 @@ from so2docs.errors import (
     advise_extra,
     without_secrets,
 )
+from so2docs.extensions.remote.remote_file import RemoteFile
 from so2docs.progress import fetched, log
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
 
-_MOST_AHEAD = 1024 * 1024
 _HEAD_BYTES = 4096
 _PART_BYTES = 64 * 1024
 _SECONDS_TO_CONNECT, _SECONDS_TO_READ = 15, 60
@@ -50,79 +42,6 @@ _CONTENT_LENGTH = re.compile(r"(\d{1,18})(?:, *\1)*")
 
 backoff_seconds = 1.0
 """Seconds to wait before the third attempt of a request; doubled before each later attempt."""
-
-
-class RemoteFile(io.RawIOBase):
-    """A file that is read in ranges; reads return fewer bytes than requested only at the end.
-
-    Attributes:
-        end: Offset up to which reads fetch ahead, such as the end of a block of an archive.
-    """
-
-    def __init__(
-        self,
-        fetch: Callable[[int, int], bytes],
-        size: int,
-        head: bytes = b"",
-        *,
-        close: Callable[[], object],
-        identity: int = 0,
-    ) -> None:
-        super().__init__()
-        self.size = self.end = size
-        self.identity = identity
-        self._fetch, self._close = fetch, close
-        self._held, self._start = head, 0
-        self._at = self._ahead = 0
-
-    def readable(self) -> bool:
-        """Whether the file can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """Whether the file can be read at any position."""
-        return True
-
-    def tell(self) -> int:
-        """Return the offset of the next read."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Set the offset of the next read."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
-        if start + offset < 0:
-            raise OSError(errno.EINVAL, "negative seek position")
-        self._at = start + offset
-        return self._at
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer, up to the end of the file; return the number of bytes read."""
-        view, count = memoryview(buffer).cast("B"), 0
-        while count < len(view) and self._at < self.size:
-            index = self._at - self._start
-            if not 0 <= index < len(self._held):
-                self._hold(len(view) - count)
-                index = 0
-            part = self._held[index : index + len(view) - count]
-            view[count : count + len(part)] = part
-            count += len(part)
-            self._at += len(part)
-        return count
-
-    def _hold(self, needed: int) -> None:
-        """Fetch the bytes needed, and read ahead if the file is read sequentially."""
-        is_in_order = self._at == self._start + len(self._held)
-        self._ahead = min(_MOST_AHEAD, 2 * max(self._ahead, needed)) if is_in_order else 0
-        end = self.end if self._at < self.end else self.size
-        stop = min(max(self._at + needed, min(self._at + self._ahead, end)), self.size)
-        self._held = self._fetch(self._at, stop)
-        self._start = self._at
-
-    def close(self) -> None:
-        """Close the connection."""
-        if not self.closed:
-            super().close()
-            self._close()
 
 
 def open_http(url: str) -> RemoteFile:
@@ -144,31 +63,6 @@ def open_http(url: str) -> RemoteFile:
     version = f"{state.etag}|{state.modified}"
     mark = 0 if version == "|" else zlib.crc32(version.encode())
     return RemoteFile(server.fetch, state.size, head, close=server.close, identity=mark)
-
-
-class WebServers:
-    """Files on web servers, which list no folders."""
-
-    def open(self, url: str) -> BinaryIO:
-        """Open a file as `open_http` does."""
-        return cast(BinaryIO, open_http(url))
-
-    def identify(self, url: str, file: BinaryIO | None) -> tuple[int, int]:
-        """Return the size and a checksum of the version; 0 if the server states no version."""
-        # If the file is open, each range request has already checked the identity.
-        with nullcontext(file) if isinstance(file, RemoteFile) else open_http(url) as remote:
-            return remote.size, remote.identity
-
-    def glob(self, pattern: str) -> list[str]:
-        """Return the URL, since web servers list no files."""
-        return [pattern]
-
-    def list_folder(self, folder: str) -> list[str]:
-        """Return no names, since web servers list no folders."""
-        return []
-
-
-WEB_SERVERS = WebServers()
 
 
 class _State(NamedTuple):
