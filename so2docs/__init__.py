@@ -17,10 +17,8 @@ TYPE_CHECKING = False  # Replaces the constant of `typing`, which is slow to imp
 if TYPE_CHECKING:
     from typing import Any
 
-    from so2docs.api.batch import convert_all
     from so2docs.api.convert import convert
     from so2docs.api.documents import Documents, documents
-    from so2docs.api.sites import SiteResult
     from so2docs.counts import RowCounts, TableCounts
     from so2docs.errors import (
         ArchiveError,
@@ -47,10 +45,12 @@ if TYPE_CHECKING:
     from so2docs.extensions.cards.manifest import Verified, verify
     from so2docs.extensions.changes.compare import Summary
     from so2docs.extensions.changes.diff import Changes, diff
-    from so2docs.extensions.folders import for_each_site
     from so2docs.extensions.inspection.inspect import Inspection, inspect
     from so2docs.extensions.inspection.output import InspectedOutput, inspect_output
     from so2docs.extensions.recipes.recipe import Description, Recipe, Setting
+    from so2docs.extensions.sites.batch import convert_all
+    from so2docs.extensions.sites.each_site import for_each_site
+    from so2docs.extensions.sites.tasks import SiteResult
     from so2docs.extensions.sqlite.build import Database, to_sqlite
     from so2docs.extensions.tables.report import FlatTable, TablesReport
     from so2docs.extensions.tables.stream import Rows, rows
@@ -91,16 +91,16 @@ _MODULES = {
     "OutputExistsError": "errors", "OutputNotFoundError": "errors",
     "Recipe": "extensions.recipes.recipe", "RecipeError": "errors", "Report": "report",
     "RowCounts": "counts", "Rows": "extensions.tables.stream", "Selection": "reader.selection",
-    "Setting": "extensions.recipes.recipe", "SiteResult": "api.sites", "So2docsError": "errors",
-    "SpillError": "errors", "SpillTakenError": "errors", "Summary": "extensions.changes.compare",
-    "TableCounts": "counts", "TablesReport": "extensions.tables.report",
-    "Tags": "extensions.tables.tags", "TagsReport": "extensions.tables.tags",
-    "TruncatedDumpError": "errors", "Verified": "extensions.cards.manifest",
-    "WorkerDiedError": "errors", "convert": "api.convert", "convert_all": "api.batch",
-    "diff": "extensions.changes.diff", "documents": "api.documents",
-    "for_each_site": "extensions.folders", "inspect": "extensions.inspection.inspect",
-    "inspect_output": "extensions.inspection.output", "open": "reader.collection",
-    "read": "reader.reading", "rows": "extensions.tables.stream",
+    "Setting": "extensions.recipes.recipe", "SiteResult": "extensions.sites.tasks",
+    "So2docsError": "errors", "SpillError": "errors", "SpillTakenError": "errors",
+    "Summary": "extensions.changes.compare", "TableCounts": "counts",
+    "TablesReport": "extensions.tables.report", "Tags": "extensions.tables.tags",
+    "TagsReport": "extensions.tables.tags", "TruncatedDumpError": "errors",
+    "Verified": "extensions.cards.manifest", "WorkerDiedError": "errors", "convert": "api.convert",
+    "convert_all": "extensions.sites.batch", "diff": "extensions.changes.diff",
+    "documents": "api.documents", "for_each_site": "extensions.sites.each_site",
+    "inspect": "extensions.inspection.inspect", "inspect_output": "extensions.inspection.output",
+    "open": "reader.collection", "read": "reader.reading", "rows": "extensions.tables.stream",
     "tables": "extensions.tables.tables", "tags": "extensions.tables.tags",
     "to_sqlite": "extensions.sqlite.build", "verify": "extensions.cards.manifest",
 }  # fmt: skip

@@ -26,14 +26,13 @@ EXIT_CLOSED_PIPE = 141
 _OF_CORE = {
     "sample": "Write a small dump for trying out the other commands.",
     "convert": "Convert a dump into documents: questions with their answers.",
-    "show": "Show questions of an output by their ids.",
 }
 COMMANDS = _OF_CORE | {
     name: line for capability in CAPABILITIES.values() for name, line in capability.commands.items()
 }
 """Line in the help for each command by name, in the order of the help."""
 
-RARE_COMMANDS = {"completion": "Print a completion script for a shell."} | {
+RARE_COMMANDS = {
     name: line
     for capability in CAPABILITIES.values()
     for name, line in capability.rare_commands.items()

@@ -54,6 +54,15 @@ CAPABILITIES = {
             "tags": "Tags TagsReport tags",
         },
     ),
+    "sites": Capability(
+        names={
+            "batch": "convert_all",
+            "each_site": "for_each_site",
+            "tasks": "SiteResult",
+        },
+        hooks={"conversion of several dumps": "printing:show_converted"},
+    ),
+    "show": Capability(commands={"show": "Show questions of an output by their ids."}),
     "changes": Capability(
         commands={"diff": "Write the changes between two outputs."},
         names={"compare": "Summary", "diff": "Changes diff"},
@@ -76,6 +85,9 @@ CAPABILITIES = {
         },
         names={"manifest": "Verified verify"},
         hooks={"card": "card:ADDITION"},
+    ),
+    "completion": Capability(
+        rare_commands={"completion": "Print a completion script for a shell."}
     ),
     "spark": Capability(rare_commands={"spark": "Convert many dumps on Spark."}),
     "as_of": Capability(hooks={"step as_of": "step:AS_OF"}),

@@ -115,7 +115,8 @@ ONLY_USERS = {
     "click": {
         "cli",
         "commands",
-        "reader.page",
+        "extensions.show.page",
+        "extensions.sites.printing",
     },
     "tqdm": {"progress"},
 }
@@ -252,6 +253,7 @@ def test_no_module_imports_the_command_line() -> None:
         "cli",
         "__main__",
         "extensions.spark.__main__",
+        "extensions.sites.printing",
     }
 
 

@@ -25,7 +25,7 @@ import so2docs
 from faults.verdict import Result
 from so2docs.__main__ import main
 from so2docs.commands.convert import convert as COMMAND  # noqa: N812
-from so2docs.commands.terminal import show_sites
+from so2docs.registry import find_hook
 
 with suppress(ImportError):
     import pyarrow.parquet  # noqa: F401  # Otherwise each conversion to Parquet imports it.
@@ -209,8 +209,10 @@ def _set_chunk_bytes(chunk_bytes: int) -> None:
         command = command.__wrapped__
     names = command.__globals__
     for name, value in list(names.items()):
-        if value in (so2docs.convert, show_sites):
+        if value is so2docs.convert:
             names[name] = partial(value, chunk_bytes=chunk_bytes)
+        elif value is find_hook:
+            names[name] = lambda hook: partial(find_hook(hook), chunk_bytes=chunk_bytes)
 
 
 def _count_steps(stop_at: int | None) -> Callable[[], int]:

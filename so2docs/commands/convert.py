@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from so2docs.api.batch import convert_all
 from so2docs.api.convert import convert as convert_one
 from so2docs.commands import EXAMPLES
 from so2docs.commands.options import (
@@ -18,9 +17,10 @@ from so2docs.commands.options import (
     quiet,
     table_options,
 )
-from so2docs.commands.terminal import show_sites, shows_progress, tell
+from so2docs.commands.terminal import shows_progress, tell
 from so2docs.dump.kinds import PACKED
 from so2docs.options.table import OF_CONVERT
+from so2docs.registry import find_hook
 
 _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
 
@@ -76,7 +76,8 @@ def convert(
             raise click.UsageError(
                 "--output and --output-dir contradict each other; give one of them"
             )
-        return show_sites(convert_all, paths, output_dir, quiet=quiet, **keywords)
+        convert_several = find_hook("conversion of several dumps")
+        return int(convert_several(paths, output_dir, quiet=quiet, **keywords))
     keywords["progress"] = shows_progress(quiet)
     report = convert_one(*_dump_and_output(paths, output), **keywords)
     if not quiet:

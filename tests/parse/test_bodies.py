@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import so2docs
+from so2docs.extensions.show.page import as_text
 from so2docs.options.choices import Core
 from so2docs.parse.bodies import converter
 from so2docs.parse.core import built
-from so2docs.reader.page import as_text
 
 
 def texts_of(body: str) -> tuple[str, str]:

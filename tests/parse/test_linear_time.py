@@ -9,10 +9,10 @@ import pytest
 from blocks import blocks
 
 from so2docs.errors import without_secrets
+from so2docs.extensions.show.page import as_text
 from so2docs.extensions.sqlite.rows import html_to_text
 from so2docs.parse import core
 from so2docs.parse.bodies import converter
-from so2docs.reader.page import as_text
 
 REPEATED = [
     *("<img ", '<img alt="', "<img alt=", '<img alt="x">', "<a ", "<a", '<a "', '<a href="x">'),

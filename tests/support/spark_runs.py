@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import so2docs
-from so2docs.api.sites import SiteResult
+from so2docs.extensions.sites.tasks import SiteResult
 from so2docs.output.provenance import UP_TO_DATE
 from support.dumps import answer, question, write_dump
 from support.places import SAMPLES

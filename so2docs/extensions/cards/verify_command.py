@@ -8,7 +8,7 @@ import click
 
 from so2docs.commands.options import command, quiet, table_option
 from so2docs.commands.terminal import tell
-from so2docs.extensions.each_site_command import show_each_site
+from so2docs.extensions.sites.printing import show_each_site
 
 
 @command(

@@ -10,8 +10,8 @@ import click
 
 from so2docs.commands.options import command, given_keywords, product_options, quiet, table_option
 from so2docs.commands.terminal import shows_progress, tell
-from so2docs.extensions.each_site_command import show_each_site
 from so2docs.extensions.options import ComparisonOptions, ReplaceOptions
+from so2docs.extensions.sites.printing import show_each_site
 
 
 @command(

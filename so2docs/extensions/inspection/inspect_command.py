@@ -35,10 +35,10 @@ def inspect(*, dumps: tuple[str, ...], as_json: bool, quiet: bool, **options: An
     Exit codes: 0 all can be read, 1 a table cannot be read or is not well-formed XML, or an output
     is damaged, 2 usage error, 3 this applies to some of several.
     """
-    from so2docs.api.sites import SiteResult, exit_code, summary
-    from so2docs.extensions.folders import for_each_site
     from so2docs.extensions.inspection.inspect import Inspection
     from so2docs.extensions.inspection.inspect import inspect as describe
+    from so2docs.extensions.sites.each_site import for_each_site
+    from so2docs.extensions.sites.tasks import SiteResult, exit_code, summary
 
     def show(result: SiteResult) -> None:
         if result.error is not None:

@@ -11,13 +11,13 @@ from hashlib import blake2b
 from so2docs.dump.kinds import SQLITE
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OptionError, OutputError, So2docsError
-from so2docs.extensions.output_folder import (
+from so2docs.extensions.serve.store import Store
+from so2docs.extensions.sites.outputs import (
     check_holds_outputs,
     is_folder_of_outputs,
     outputs_in,
     readable,
 )
-from so2docs.extensions.serve.store import Store
 from so2docs.extensions.sqlite.about import About, explain_database_errors, read_about
 from so2docs.extensions.sqlite.build import find_database
 from so2docs.extensions.sqlite.sources import open_source

@@ -10,7 +10,6 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from so2docs.api.sites import SiteResult, SiteState
 from so2docs.errors import (
     ClusterError,
     DiskFullError,
@@ -18,6 +17,7 @@ from so2docs.errors import (
     WorkerDiedError,
     without_secrets,
 )
+from so2docs.extensions.sites.tasks import SiteResult, SiteState
 from so2docs.extensions.spark import folders, sites, stores
 from so2docs.extensions.spark.jobs import run
 from so2docs.extensions.spark.sites import Dumps, Site, convert_site, raise_or_note

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 from so2docs.api.convert import convert_validated
 from so2docs.api.resolve import options_for
-from so2docs.api.sites import plan_outputs
 from so2docs.dump import storage
 from so2docs.dump.source import Source
 from so2docs.errors import DumpError, OptionError, So2docsError, flag
+from so2docs.extensions.sites.tasks import plan_outputs
 from so2docs.extensions.spark import folders
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_options, validate_keywords

@@ -99,7 +99,7 @@ def spark(
 
     Exit codes: 0 done, 1 an error, 2 usage error, 3 some of several sites failed.
     """
-    from so2docs.api.sites import exit_code, summary
+    from so2docs.extensions.sites.tasks import exit_code, summary
     from so2docs.extensions.spark.api import convert
     from so2docs.extensions.spark.sites import check_options
 

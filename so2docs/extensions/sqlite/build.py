@@ -27,7 +27,7 @@ from so2docs.dump.source import Source
 from so2docs.errors import OptionError, OutputError, flag, resumable, taking_options
 from so2docs.escape import on_one_line
 from so2docs.extensions.options import DatabaseOptions
-from so2docs.extensions.output_folder import (
+from so2docs.extensions.sites.outputs import (
     check_holds_outputs,
     is_folder_of_outputs,
     outputs_in,

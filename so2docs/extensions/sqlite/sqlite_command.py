@@ -10,8 +10,8 @@ import click
 from so2docs.commands.options import command, given_keywords, product_options, quiet
 from so2docs.commands.terminal import shows_progress, tell
 from so2docs.errors import OptionError, flag
-from so2docs.extensions.each_site_command import show_each_site
 from so2docs.extensions.options import DatabaseOptions
+from so2docs.extensions.sites.printing import show_each_site
 from so2docs.options.choices import DATABASE_ENDINGS
 
 
@@ -42,7 +42,7 @@ def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
 
     Exit codes: 0 done, 1 an error, 2 usage error, 3 some of several sites failed.
     """
-    from so2docs.extensions.output_folder import (
+    from so2docs.extensions.sites.outputs import (
         check_holds_outputs,
         is_folder_of_outputs,
         outputs_in,

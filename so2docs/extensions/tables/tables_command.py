@@ -14,8 +14,8 @@ from so2docs.commands.options import (
     quiet,
 )
 from so2docs.commands.terminal import shows_progress, tell
-from so2docs.extensions.each_site_command import show_each_site
 from so2docs.extensions.options import TableOptions
+from so2docs.extensions.sites.printing import show_each_site
 from so2docs.standard_streams import open_standard_output
 
 

@@ -8,8 +8,8 @@ import click
 
 from so2docs.commands.options import command, output_dir, product_options, quiet
 from so2docs.commands.terminal import shows_progress, tell
-from so2docs.extensions.each_site_command import show_each_site
 from so2docs.extensions.options import ReplaceOptions, TagsOptions
+from so2docs.extensions.sites.printing import show_each_site
 
 
 @command(

@@ -236,7 +236,7 @@ def test_large_sites_in_turn_are_the_same_as_side_by_side(
 ) -> None:
     together = so2docs.for_each_site(so2docs.inspect, [quarters[1]], jobs=2)
     largest = max(path.stat().st_size for path in quarters[1].glob("*.gz"))
-    monkeypatch.setattr("so2docs.api.sites._SMALL", 5 * largest)
+    monkeypatch.setattr("so2docs.extensions.sites.tasks._SMALL", 5 * largest)
     done: list[str] = []
     in_turn = so2docs.for_each_site(
         so2docs.inspect, [quarters[1]], jobs=2, when_done=lambda result: done.append(result.site)
@@ -254,7 +254,7 @@ def test_interrupted_counts_start_over(
         raise KeyboardInterrupt
 
     each: Any = so2docs.for_each_site
-    monkeypatch.setattr(f"so2docs.extensions.folders.{name}", interrupted)
+    monkeypatch.setattr(f"so2docs.extensions.sites.each_site.{name}", interrupted)
     folder, dump = str(quarters[0]), str(SAMPLES / "posts.xml")
     with pytest.raises(KeyboardInterrupt) as end:
         each(interrupted, [dump] if name == "inspect" else folder, jobs=1)

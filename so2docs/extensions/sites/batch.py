@@ -8,8 +8,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
 from so2docs.api.convert import check_report, convert_validated, write_report
-from so2docs.api.sites import Done, SiteResult, WhenDone, dump_tasks, plan_outputs, run_sites
 from so2docs.errors import OptionError, flag
+from so2docs.extensions.sites.tasks import (
+    Done,
+    SiteResult,
+    WhenDone,
+    dump_tasks,
+    plan_outputs,
+    run_sites,
+)
 from so2docs.options.option import path
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_run_options, validate_keywords

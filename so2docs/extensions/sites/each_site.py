@@ -12,18 +12,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from so2docs.api.batch import failures_in
-from so2docs.api.sites import (
-    Done,
-    SiteResult,
-    SiteState,
-    SiteTask,
-    WhenDone,
-    dump_tasks,
-    input_size,
-    plan_outputs,
-    run_sites,
-)
 from so2docs.dump.source import Source
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import (
@@ -37,11 +25,23 @@ from so2docs.extensions.changes.diff import Changes, ChangesFile, diff
 from so2docs.extensions.inspection.inspect import inspect, locate_all
 from so2docs.extensions.inspection.output import inspect_output
 from so2docs.extensions.options import ComparisonOptions, DatabaseOptions, ReplaceOptions
-from so2docs.extensions.output_folder import (
+from so2docs.extensions.sites.batch import failures_in
+from so2docs.extensions.sites.outputs import (
     check_holds_outputs,
     is_folder_of_outputs,
     outputs_in,
     readable,
+)
+from so2docs.extensions.sites.tasks import (
+    Done,
+    SiteResult,
+    SiteState,
+    SiteTask,
+    WhenDone,
+    dump_tasks,
+    input_size,
+    plan_outputs,
+    run_sites,
 )
 from so2docs.extensions.sqlite.build import find_database, to_sqlite
 from so2docs.extensions.tables.tables import tables

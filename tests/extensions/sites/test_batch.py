@@ -20,9 +20,9 @@ from support.interruptions import stopped, wait_for
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.api import batch
-from so2docs.api.sites import summary
 from so2docs.errors import RESUMES
+from so2docs.extensions.sites import batch
+from so2docs.extensions.sites.tasks import summary
 from so2docs.options.sites import site_from_name
 from so2docs.spill import Spill
 

@@ -12,7 +12,7 @@ from support.command import run, start
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.reader.page import as_page, as_text
+from so2docs.extensions.show.page import as_page, as_text
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from typing import Any, cast
@@ -9,7 +10,7 @@ from typing import Any, cast
 import click
 
 from so2docs.commands.options import command
-from so2docs.commands.terminal import allow_any_encoding, say, show_text, shows_progress
+from so2docs.commands.terminal import allow_any_encoding, say, shows_progress
 from so2docs.errors import DocumentNotFoundError, So2docsError
 
 
@@ -36,8 +37,8 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
     missing index is built first, in one pass. For the ID of an answer, the command finds and shows
     the question of this answer.
     """
+    from so2docs.extensions.show.page import as_page
     from so2docs.reader.collection import open as open_output
-    from so2docs.reader.page import as_page
 
     if as_json is None:
         as_json = not sys.stdout.isatty()
@@ -59,8 +60,24 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
                 document = cast(dict[str, Any], docs[question_id])
                 pages.append(as_page(document, shutil.get_terminal_size().columns))
     if pages:
-        show_text("\n\n\n".join(pages))
+        _show_text("\n\n\n".join(pages))
     for error in missing[:-1]:
         say(error)
     if missing:
         raise missing[-1]
+
+
+def _show_text(text: str) -> None:
+    """Print a text with styles, through a pager if the terminal is too short.
+
+    Colours are stripped for `NO_COLOR` (https://no-color.org), `dumb` terminals, and output that is
+    not a terminal.
+    """
+    is_dumb = os.environ.get("TERM") == "dumb"
+    if is_dumb or os.environ.get("NO_COLOR"):
+        text = click.unstyle(text)
+    is_long = text.count("\n") + 1 >= shutil.get_terminal_size().lines
+    if is_long and sys.stdout.isatty() and sys.stdin.isatty() and not is_dumb:
+        click.echo_via_pager(text)
+    else:
+        click.echo(text)

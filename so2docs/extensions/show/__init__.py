@@ -1,0 +1,1 @@
+"""Show questions of an output in a terminal."""
