@@ -90,8 +90,6 @@ ONLY_USERS = {
     "pyarrow": {
         "extensions.tables.tables",
         "extensions.tables.columns",
-        "extensions.tables.part",
-        "extensions.tables.selection",
         "extensions.tables.stream",
         "extensions.tables.writing",
         "extensions.parquet.arrow",

@@ -4,8 +4,8 @@ Bit `n & 7` of byte `n >> 3` says whether id `n` is in the set. Ranges without i
 file, so the set takes a bit for each id: 10 MB for the 80 million posts of Stack Overflow. Workers
 turn their ids into pages, and the process that writes the file only combines pages.
 
-Ids outside the range of 32 bits, such as -1, are in pages that follow the bits; a reader keeps
-these in memory. Published dumps have one such id, user -1.
+The bits are followed by pages with the ids outside the range of 32 bits, which a reader keeps in
+memory (published dumps have one such id, user -1), and by the numbers of all other pages.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from pathlib import Path
 
 from so2docs.store.disk import write_all
 
@@ -25,8 +25,8 @@ _PAGE = 1 << _PAGE_BITS
 _PAGE_BYTES = _PAGE // 8
 _PAGES_IN_FILE = 1 << 32 - _PAGE_BITS
 _FAR_PAGE = struct.Struct(f"=q{_PAGE_BYTES}s")
-_END = struct.Struct("=q")
-"""End of the file: the number of pages after the bits."""
+_END = struct.Struct("=qq")
+"""End of the file: the number of pages after the bits, and that of the numbers of other pages."""
 
 Pages = dict[int, int]
 """Ids as integers with a bit for each id, by `id >> 12`."""
@@ -70,12 +70,14 @@ class IdSetWriter(AbstractContextManager["IdSetWriter"]):
     """Writes a set, which readers can open after `finish`; an unfinished file is removed.
 
     Attributes:
+        path: Path of the file.
         repeated: The ids that were added more than once.
     """
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self.path = path
         self._far: Pages = {}
+        self._near = set[int]()
         self.repeated: Pages = {}
         self._is_finished = False
         self._file = open(path, "w+b", buffering=0)  # noqa: SIM115
@@ -84,7 +86,7 @@ class IdSetWriter(AbstractContextManager["IdSetWriter"]):
         self._file.close()
         if not self._is_finished:
             with suppress(OSError):
-                os.unlink(self._path)
+                os.unlink(self.path)
 
     def add(self, pages: Pages) -> None:
         """Add ids, as returned by `to_pages`."""
@@ -112,6 +114,7 @@ class IdSetWriter(AbstractContextManager["IdSetWriter"]):
         if not 0 <= page < _PAGES_IN_FILE:
             self._far[page] = bits
             return
+        self._near.add(page)
         self._write_at(page * _PAGE_BYTES, bits.to_bytes(_PAGE_BYTES, "little"))
 
     def _write_at(self, offset: int, data: bytes) -> None:
@@ -119,7 +122,7 @@ class IdSetWriter(AbstractContextManager["IdSetWriter"]):
             self._file.seek(offset)
             write_all(self._file, data)
         except OSError as error:
-            error.filename = self._path
+            error.filename = self.path
             raise
 
     def finish(self) -> None:
@@ -128,38 +131,55 @@ class IdSetWriter(AbstractContextManager["IdSetWriter"]):
             _FAR_PAGE.pack(page, bits.to_bytes(_PAGE_BYTES, "little"))
             for page, bits in sorted(self._far.items())
         )
+        numbers = array("q", sorted(self._near))
         end = self._file.seek(0, os.SEEK_END)
-        self._write_at(end, b"".join(pages) + _END.pack(len(self._far)))
+        data = b"".join(pages) + numbers.tobytes() + _END.pack(len(self._far), len(numbers))
+        self._write_at(end, data)
         self._is_finished = True
 
 
 class IdSet:
-    """A finished set, mapped into memory.
-
-    Attributes:
-        bits: The bits of the ids from 0 on, and bytes that do not belong to them.
-        limit: The first id whose bit is not in `bits`.
-    """
+    """A finished set, mapped into memory."""
 
     def __init__(self, path: str) -> None:
         """Map a set. Raises `OSError` if the file cannot be read."""
-        with Path(path).open("rb") as file:
-            self.bits = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        (count,) = _END.unpack_from(self.bits, len(self.bits) - _END.size)
-        end = len(self.bits) - _END.size - count * _FAR_PAGE.size
-        self.limit = end * 8
+        with open(path, "rb") as file:
+            self._bits = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        numbers_end = len(self._bits) - _END.size
+        far, near = _END.unpack_from(self._bits, numbers_end)
+        far_end = numbers_end - near * 8
+        self._numbers = array("q", self._bits[far_end:numbers_end])
+        end = far_end - far * _FAR_PAGE.size
+        self._limit = end * 8
         self._far: Pages = {
             page: int.from_bytes(bits, "little")
-            for page, bits in _FAR_PAGE.iter_unpack(self.bits[end : len(self.bits) - _END.size])
+            for page, bits in _FAR_PAGE.iter_unpack(self._bits[end:far_end])
         }
 
     def __contains__(self, number: object) -> bool:
         if not isinstance(number, int):
             return False
-        if 0 <= number < self.limit:
-            return bool(self.bits[number >> 3] >> (number & 7) & 1)
+        if 0 <= number < self._limit:
+            return bool(self._bits[number >> 3] >> (number & 7) & 1)
         return bool(self._far.get(number >> _PAGE_BITS, 0) >> (number & (_PAGE - 1)) & 1)
 
-    def far_ids(self) -> list[int]:
-        """Return the ids outside the range of 32 bits, which `bits` does not contain."""
-        return list(ids_in_pages(self._far))
+    def find(self, ids: Iterable[int | None]) -> list[bool]:
+        """Return whether each id is in the set; False for None."""
+        bits, limit = self._bits, self._limit
+        return [
+            bits[number >> 3] >> (number & 7) & 1 == 1
+            if number is not None and 0 <= number < limit
+            else number in self
+            for number in ids
+        ]
+
+    def page(self, number: int) -> int:
+        """Return the page with a number, which may be empty."""
+        if 0 <= number < self._limit >> _PAGE_BITS:
+            at = number * _PAGE_BYTES
+            return int.from_bytes(self._bits[at : at + _PAGE_BYTES], "little")
+        return self._far.get(number, 0)
+
+    def pages(self) -> Iterator[tuple[int, int]]:
+        """Yield the number and the bits of each page that is not empty."""
+        return ((number, self.page(number)) for number in (*self._far, *self._numbers))

@@ -36,7 +36,11 @@ def test_a_set_has_the_ids_of_all_chunks(
     for number in (other, other + 1, -1, 0, 4096):
         assert (number in ids) == (number in known)
     assert "1" not in ids
-    assert set(ids.far_ids()) == {n for n in known if not 0 <= n < 1 << 32}
+    assert ids.find([*known, None, other]) == [True] * len(known) + [False, other in known]
+    pages = dict(ids.pages())
+    assert set(ids_in_pages(pages)) == set(known)
+    assert all(ids.page(number) == bits for number, bits in pages.items())
+    assert ids.page(1 << 19) == 0
 
 
 def test_an_unfinished_set_is_removed(tmp_path: Path) -> None:

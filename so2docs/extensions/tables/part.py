@@ -3,27 +3,30 @@
 A part has the rows of all tables that belong to selected questions. A few passes over the tables
 find the ids of its rows, and the ids of dropped posts, before any table is written. The tables have
 no references to rows that are left out, except references that are broken in the dump itself.
+
+Ids are sets on disk (`store/id_set.py`), which workers map. Only the tags and their descriptions,
+of which a site has few, are in memory.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from operator import and_
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from so2docs.dump.source import Source
 from so2docs.errors import without_secrets
 from so2docs.extensions.options import TableOptions
-from so2docs.extensions.tables.columns import Batch, TableColumns
+from so2docs.extensions.tables.columns import Batch
 from so2docs.extensions.tables.restored import RestoredPosts
-from so2docs.extensions.tables.selection import RowSelection, find_existence, read_ids
+from so2docs.extensions.tables.selection import RowSelection, find_existence
 from so2docs.extensions.tables.visitors import BatchVisitor
+from so2docs.options.option import IdList
 from so2docs.options.table import PartFilters
 from so2docs.parse.filters import (
     Condition,
@@ -37,35 +40,54 @@ from so2docs.progress import log
 from so2docs.report import explain_few
 from so2docs.scan.table import TableReader
 from so2docs.schema import DUMP, Table
-
-Arrays = dict[str, Any]
-"""Arrow arrays of ids or texts, by name."""
+from so2docs.store.id_set import IdSet, IdSetWriter, Pages, ids_in_pages, to_pages
 
 _QUESTION, _ANSWER = 1, 2
 _WIKIS = (4, 5)
 _USERS = ("OwnerUserId", "LastEditorUserId")
 _OPTIONAL_REFERENCES = ("AcceptedAnswerId", "ExcerptPostId", "WikiPostId")
 
-Look = Callable[[Any], Arrays]
-"""A function that extracts arrays from the Arrow table of a chunk."""
+
+@dataclass(slots=True)
+class Found:
+    """The findings in a chunk of a table.
+
+    Attributes:
+        ids: Ids by the name of their set.
+        tags: Names of tags; from the table of tags, names with the ids of tag, excerpt and wiki.
+        wikis: Id, owner and last editor of each description of a tag.
+    """
+
+    ids: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    tags: set[Any] = field(default_factory=set)
+    wikis: set[tuple[int, int | None, int | None]] = field(default_factory=set)
+
+    def add_users(self, ids: Iterable[int | None]) -> None:
+        """Add the ids of users; None for rows without one."""
+        self.ids["users"].update(user_id for user_id in ids if user_id is not None)
+
+
+Look = Callable[[Batch, Found], None]
+"""A function that adds the findings in a batch, of which it may drop rows."""
 
 
 class _PartVisitor(BatchVisitor):
-    """Extracts Arrow arrays from the rows of a chunk."""
+    """Finds ids in the rows of a chunk."""
 
     def __init__(self, table: Table, options: TableOptions, look: Look) -> None:
         super().__init__(table, options)
         self._look = look
-        self._batches: list[Any] = []
+        self._found = Found()
 
     def add_batch(self, batch: Batch) -> None:
-        """Keep the rows of a slice."""
-        self._batches.append(batch.arrow())
+        """Look at the rows of a slice."""
+        self._look(batch, self._found)
 
-    def result(self) -> Arrays:
-        """Return the arrays extracted from the chunk, by name."""
-        rows = pa.Table.from_batches(self._batches, self.columns.schema)
-        return {name: _joined([array]) for name, array in self._look(rows).items()}
+    def result(self) -> tuple[dict[str, Pages], Found]:
+        """Return the ids as pages, by the name of their set, and the other findings."""
+        pages = {name: to_pages(ids) for name, ids in self._found.ids.items()}
+        self._found.ids.clear()
+        return pages, self._found
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +98,7 @@ class Scanner:
         source: The dump.
         options: The options.
         reader: Reader of the tables.
-        work: Folder for temporary files and for id files, which the row filters read.
+        work: Folder for temporary files and for sets of ids, which the row filters read.
         chunk_bytes: Size of a chunk in bytes.
         restored: The posts of a date, in place of those of the dump.
     """
@@ -88,15 +110,10 @@ class Scanner:
     chunk_bytes: int
     restored: RestoredPosts | None = None
 
-    def scan(self, name: str, look: Look, receive: Look = dict) -> Arrays:
-        """Read a table; return the arrays that `look` extracts, joined over all chunks, by name.
-
-        `receive` may take the arrays of a chunk out, so that memory does not depend on the dump.
-        """
-        table = DUMP[name]
-        no_rows = look(TableColumns(table).schema.empty_table())
-        parts = {key: [array] for key, array in no_rows.items()}
-        visit = partial(_PartVisitor, table, self.options, look)
+    def scan(self, name: str, look: Look, sets: Mapping[str, IdSetWriter]) -> Found:
+        """Read a table; add the ids that `look` finds to sets, and return the other findings."""
+        visit = partial(_PartVisitor, DUMP[name], self.options, look)
+        total = Found()
         with ExitStack() as stack:
             if self.restored is not None and name == "posts":
                 values = (value for _, value in self.restored.read(self.reader, lambda _: visit))
@@ -104,18 +121,28 @@ class Scanner:
                 (file,) = self.source.find_tables([name])
                 opened = self.reader.open(file, lambda _: visit, self.work, self.chunk_bytes)
                 values = (result.value for result in stack.enter_context(opened)[1])
-            for value in values:
-                for key, array in receive(value).items():
-                    parts[key].append(array)
-        return {key: _joined(arrays) for key, arrays in parts.items()}
+            for pages_by_name, found in values:
+                for key, pages in pages_by_name.items():
+                    sets[key].add(pages)
+                total.tags |= found.tags
+                total.wikis |= found.wikis
+        return total
 
-    def save(self, name: str, *ids: Any) -> str:
-        """Write arrays of ids to a file, each id once; return its path."""
-        path = os.path.join(self.work, f"ids-{name}")
-        rows = pa.table({"ids": pc.unique(_joined(ids).drop_null())})
-        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, rows.schema) as stream:
-            stream.write_table(rows)
-        return path
+    def new_set(self, name: str) -> IdSetWriter:
+        """Begin a set of ids; each name is used once."""
+        return IdSetWriter(os.path.join(self.work, f"ids-{name}"))
+
+    def save(self, name: str, pages: Iterable[Pages]) -> str:
+        """Write a set of ids, and return its path."""
+        with self.new_set(name) as ids:
+            for part in pages:
+                ids.add(part)
+            ids.finish()
+        return ids.path
+
+    def save_list(self, name: str, listed: IdList | None) -> str:
+        """Write the ids of a list, and return the path of the set."""
+        return self.save(name, [to_pages(unpack_ids(listed))])
 
 
 def select_rows(
@@ -142,44 +169,50 @@ def _find_dropped(scanner: Scanner, written: Collection[str]) -> dict[str, str]:
     """Find the ids of the posts to leave out.
 
     Returns:
-        Paths of files with ids, by table: `posts` has listed posts, posts by listed users and the
+        Paths of sets of ids, by table: `posts` has listed posts, posts by listed users and the
         answers to both; `history` has posts that are not in the dump and that listed users edited.
         Other events of these posts may repeat their text.
     """
     options = scanner.options
     no_drops = replace(options, drop_users=None, drop_posts=None)
     everything = replace(scanner, options=no_drops, restored=None)
-    users, ids = (
-        pa.array(sorted(unpack_ids(listed)), pa.int64())
-        for listed in (options.drop_users, options.drop_posts)
-    )
-    edited = pa.array([], pa.int64())
-    if "history" in written and not options.has_part and len(users):
-        edited = pc.unique(everything.scan("history", partial(_find_edited, users))["PostId"])
-    edited_path = scanner.save("edited", edited)
-    for _ in range(2):  # The second pass finds the answers to the questions of listed users.
-        look = partial(_find_posts_by, users, scanner.save("dropped", ids), edited_path)
-        found = everything.scan("posts", look)
-        ids = _joined([ids, found["Id"]])
-    missing = edited.filter(pc.invert(pc.is_in(edited, value_set=found["Edited"])))
-    return {"posts": scanner.save("dropped", ids), "history": scanner.save("missing", missing)}
+    users = scanner.save_list("dropped-users", options.drop_users)
+    dropped = scanner.save_list("dropped-posts", options.drop_posts)
+    with scanner.new_set("edited") as edited:
+        if "history" in written and not options.has_part and options.drop_users is not None:
+            everything.scan("history", partial(_find_edited, users), {"edited": edited})
+        edited.finish()
+    for name in ("once", "twice"):  # The second pass finds answers to questions of listed users.
+        with scanner.new_set(f"dropped-{name}") as posts, scanner.new_set(name) as existing:
+            posts.add(dict(IdSet(dropped).pages()))
+            look = partial(_find_posts_by, users, dropped, edited.path)
+            everything.scan("posts", look, {"dropped": posts, "existing": existing})
+            posts.finish()
+            existing.finish()
+        dropped = posts.path
+    known = IdSet(existing.path)
+    missing = ({page: bits & ~known.page(page)} for page, bits in IdSet(edited.path).pages())
+    return {"posts": dropped, "history": scanner.save("missing", missing)}
 
 
-def _find_edited(users: Any, events: Any) -> Arrays:
+def _find_edited(users: str, events: Batch, found: Found) -> None:
     """Find the ids of the posts that users edited."""
-    return {"PostId": events["PostId"].filter(pc.is_in(events["UserId"], value_set=users))}
+    events.keep(IdSet(users).find(events.column("UserId")))
+    found.ids["edited"].update(events.column("PostId"))
 
 
-def _find_posts_by(users: Any, path: str, edited: str, posts: Any) -> Arrays:
-    """Find the ids of posts by users, of the posts in an id file, and of the answers to these.
-
-    `Edited` contains the ids of all posts in another file.
-    """
-    found = pc.is_in(posts["OwnerUserId"], value_set=users)
-    for column in ("Id", "ParentId"):
-        found = pc.or_(found, pc.is_in(posts[column], value_set=read_ids(path)))
-    is_edited = pc.is_in(posts["Id"], value_set=read_ids(edited))
-    return {"Id": posts["Id"].filter(found), "Edited": posts["Id"].filter(is_edited)}
+def _find_posts_by(users: str, dropped: str, edited: str, posts: Batch, found: Found) -> None:
+    """Find the posts by users, dropped posts and the answers to these; also edited posts."""
+    ids = posts.column("Id")
+    is_edited = IdSet(edited).find(ids)
+    found.ids["existing"].update(
+        number for number, known in zip(ids, is_edited, strict=True) if known
+    )
+    known_posts = IdSet(dropped)
+    owners, parents = IdSet(users).find(posts.column("OwnerUserId")), posts.column("ParentId")
+    tests = zip(owners, known_posts.find(ids), known_posts.find(parents), strict=True)
+    posts.keep([*map(any, tests)])
+    found.ids["dropped"].update(posts.column("Id"))
 
 
 def _without(selection: RowSelection, name: str, dropped: dict[str, str]) -> RowSelection:
@@ -200,60 +233,70 @@ def _find_part(
     scanner: Scanner, present: Collection[str], written: Collection[str]
 ) -> dict[str, RowSelection]:
     """Find the ids of the rows of a part, and make row filters from them; see `select_rows`."""
-    scan, save, filters = scanner.scan, scanner.save, scanner.options
-    questions, problem = _select_questions(scan, filters)
-    posts = scan("posts", partial(_find_posts, filters, save("questions", questions)))
-    left_out = posts.pop("LeftOut")
-    is_question = pc.equal(posts["Id"], posts["QuestionId"])
-    if problem or not pc.any(is_question).as_py():
-        said = problem or "no question passed all filters"
-        log.warning("%s: %s", without_secrets(scanner.source.path), said)
-    has_question = pc.is_in(posts["QuestionId"], value_set=posts["Id"].filter(is_question))
-    posts_of_part = [posts["Id"].filter(has_question)]
-    users = [posts[name].filter(has_question) for name in _USERS]
-    paths = {}
-    if "tags" in present:
-        tags = scan("tags", partial(_find_tags, save("tag-names", posts["Tags"])))
-        is_used = pc.is_in(posts["Wiki"], value_set=tags["Wiki"])
-        posts_of_part.append(posts["Wiki"].filter(is_used))
-        users += [posts[f"Wiki{name}"].filter(is_used) for name in _USERS]
-        paths["tags"] = save("tags", tags["Id"])
-    paths["posts"] = save("posts", *posts_of_part)
-    if not {"users", "badges"}.isdisjoint(written):
-        for name in present:
-            if name not in paths and {*DUMP[name].references.values()} == {"posts", "users"}:
-                users.append(scan(name, partial(_find_users, paths["posts"]))["UserId"])
-    paths["users"] = save("users", *users)
+    questions = _select_questions(scanner)
+    names = ("posts", "users", "left-out")
+    with ExitStack() as stack:
+        sets = {name: stack.enter_context(scanner.new_set(name)) for name in names}
+        found = scanner.scan("posts", partial(_find_posts, scanner.options, questions), sets)
+        paths = {name: sets[name].path for name in ("posts", "users")}
+        if "tags" in present:
+            paths["tags"] = _add_tags(scanner, found, sets)
+        sets["posts"].finish()
+        if not {"users", "badges"}.isdisjoint(written):
+            for name in present:
+                if name not in paths and {*DUMP[name].references.values()} == {"posts", "users"}:
+                    scanner.scan(name, partial(_find_users, paths["posts"]), sets)
+        sets["users"].finish()
+        sets["left-out"].finish()
     selections = {name: RowSelection(kept=_kept(name, paths)) for name in written}
-    if "posts" in selections and len(left_out):
-        cleared = (("AcceptedAnswerId", save("left-out", left_out)),)
+    if "posts" in selections:
+        cleared = (("AcceptedAnswerId", sets["left-out"].path),)
         selections["posts"] = replace(selections["posts"], cleared=cleared)
     return selections
 
 
-def _select_questions(scan: Callable[..., Arrays], filters: PartFilters) -> tuple[Any, str]:
-    """Return the ids of the questions that pass the filters, and a warning if there are too few."""
-    size = filters.sample_size
+def _select_questions(scanner: Scanner) -> str:
+    """Write the set of the questions that pass the filters; warn if there are too few.
+
+    Returns:
+        Path of the set.
+    """
+    filters, source = scanner.options, scanner.source
+    lists = (("OwnerUserId", filters.keep_users), ("Id", filters.keep_posts))
+    saved = {
+        column: scanner.save_list(f"listed-{column}", listed)
+        for column, listed in lists
+        if listed is not None
+    }
+    with ExitStack() as stack:
+        names = ("questions", *saved)
+        writers = {name: stack.enter_context(scanner.new_set(f"of-{name}")) for name in names}
+        scanner.scan("posts", partial(_find_questions, filters, saved), writers)
+        for writer in writers.values():
+            writer.finish()
+    questions, *of_lists = (IdSet(writer.path) for writer in writers.values())
+    size, count = filters.sample_size, 0
     sample = None if size is None else Sample(size)
-    has_lists = (filters.keep_users, filters.keep_posts) != (None, None)
-
-    def sample_chunk(arrays: Arrays) -> Arrays:
-        if sample is not None and not has_lists:
-            sample.add(arrays.pop("questions").to_pylist())
-        return arrays
-
-    seeds = scan("posts", partial(_find_questions, filters), sample_chunk)
-    questions, *matches = seeds.values()
-    for ids in matches:
-        questions = questions.filter(pc.is_in(questions, value_set=ids))
-    if sample is not None and size is not None:
-        sample.add(questions.to_pylist())
-        questions = pa.array(sample.ids(), pa.int64())
-    return questions, explain_few(len(questions), size)
+    with scanner.new_set("selected") as selected:
+        for page, of_filters in questions.pages():
+            bits = reduce(and_, (ids.page(page) for ids in of_lists), of_filters)
+            if sample is None:
+                selected.add({page: bits})
+                count += bits.bit_count()
+            else:
+                sample.add(ids_in_pages({page: bits}))
+        if sample is not None:
+            ids_of_sample = sample.ids()
+            selected.add(to_pages(ids_of_sample))
+            count = len(ids_of_sample)
+        selected.finish()
+    if problem := explain_few(count, size):
+        log.warning("%s: %s", without_secrets(source.path), problem)
+    return selected.path
 
 
 def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of a column that decides which rows of a table are kept, and its id file."""
+    """Return pairs of a column that decides which rows of a table are kept, and its set of ids."""
     if name in paths:
         return (("Id", paths[name]),)
     references = DUMP[name].references
@@ -261,76 +304,84 @@ def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple((column, paths[to]) for column, to in references.items() if to == target)
 
 
-def _joined(arrays: Iterable[Any]) -> Any:
-    """Join Arrow arrays, which may be chunked, into one array."""
-    return pa.concat_arrays(
-        array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array for array in arrays
-    )
+def _question_ids(posts: Batch) -> list[int | None]:
+    """Compute the question id of each post; None for posts that are not questions or answers."""
+    columns = (posts.column(name) for name in ("PostTypeId", "Id", "ParentId"))
+    return [
+        post_id if kind == _QUESTION else parent_id if kind == _ANSWER else None
+        for kind, post_id, parent_id in zip(*columns, strict=True)
+    ]
 
 
-def _question_ids(posts: Any) -> Any:
-    """Compute the question id of each post; null for posts that are not questions or answers."""
-    kinds = posts["PostTypeId"]
-    of_answers = pc.if_else(pc.equal(kinds, _ANSWER), posts["ParentId"], None)
-    return pc.if_else(pc.equal(kinds, _QUESTION), posts["Id"], of_answers)
+def _test(posts: Batch, condition: Condition) -> list[bool]:
+    """Return whether each post fulfils a condition."""
+    name = condition.attribute
+    return [condition.holds({name: value}) for value in posts.column(name)]
 
 
-def _filter(posts: Any, conditions: Iterable[Condition]) -> Any:
-    """Return the posts that fulfil all conditions."""
-    for condition in conditions:
-        values = posts[condition.attribute]
-        if pa.types.is_timestamp(values.type):
-            values = pc.cast(values, pa.int64())
-        posts = posts.filter(pa.array(map(condition.passes, values.to_pylist()), pa.bool_()))
-    return posts
+def _find_questions(
+    filters: PartFilters, lists: Mapping[str, str], posts: Batch, found: Found
+) -> None:
+    """Find the questions that pass the filters, and those with a post from each list."""
+    if lists:
+        question_ids = _question_ids(posts)
+        for column, path in lists.items():
+            pairs = zip(question_ids, IdSet(path).find(posts.column(column)), strict=True)
+            found.ids[column].update(
+                number for number, is_listed in pairs if is_listed and number is not None
+            )
+    posts.keep([kind == _QUESTION for kind in posts.column("PostTypeId")])
+    for condition in question_conditions(filters) + post_conditions(filters):
+        posts.keep(_test(posts, condition))
+    found.ids["questions"].update(posts.column("Id"))
 
 
-def _find_questions(filters: PartFilters, posts: Any) -> Arrays:
-    """Find the ids of the questions that pass each filter."""
-    question_ids = _question_ids(posts)
-    questions = posts.filter(pc.equal(posts["PostTypeId"], _QUESTION))
-    lists = (("OwnerUserId", filters.keep_users), ("Id", filters.keep_posts))
-    conditions = question_conditions(filters) + post_conditions(filters)
-    arrays = {}
-    has_lists = any(listed is not None for _, listed in lists)
-    if conditions or not has_lists or filters.sample_size is not None:
-        arrays["questions"] = _filter(questions, conditions)["Id"]
-    for column, listed in lists:
-        if listed is not None:
-            is_listed = pc.is_in(posts[column], value_set=pa.array(listed.ids, pa.int64()))
-            arrays[column] = question_ids.filter(is_listed).drop_null()
-    return arrays
+def _find_posts(filters: PartFilters, questions: str, posts: Batch, found: Found) -> None:
+    """Find posts, users and tags of selected questions, and all descriptions of tags.
 
-
-def _find_posts(filters: PartFilters, path: str, posts: Any) -> Arrays:
-    """Find posts, users and tags of the questions in an id file; also all tag wikis and users.
-
-    `LeftOut` contains the answers to these questions that do not pass the filters.
+    `left-out` gets the answers to these questions that do not pass the filters.
     """
-    of_questions = posts.filter(pc.is_in(_question_ids(posts), value_set=read_ids(path)))
-    is_answer = pc.equal(of_questions["PostTypeId"], _ANSWER)
-    answers = of_questions.filter(is_answer)
-    passed = _filter(answers, answer_conditions(filters) + post_conditions(filters))
-    left_out = answers["Id"].filter(pc.invert(pc.is_in(answers["Id"], value_set=passed["Id"])))
-    kept = pa.concat_tables([of_questions.filter(pc.invert(is_answer)), passed])
-    wikis = posts.filter(pc.is_in(posts["PostTypeId"], value_set=pa.array(_WIKIS, pa.int64())))
-    return {
-        "Id": kept["Id"],
-        "QuestionId": _question_ids(kept),
-        "LeftOut": left_out,
-        "Tags": pc.list_flatten(kept["Tags"]),
-        "Wiki": wikis["Id"],
-        **{name: kept[name] for name in _USERS},
-        **{f"Wiki{name}": wikis[name] for name in _USERS},
-    }
+    columns = (posts.column(name) for name in ("PostTypeId", "Id", *_USERS))
+    found.wikis.update(
+        (post_id, owner, editor)
+        for kind, post_id, owner, editor in zip(*columns, strict=True)
+        if kind in _WIKIS
+    )
+    posts.keep(IdSet(questions).find(_question_ids(posts)))
+    kinds = posts.column("PostTypeId")
+    passed = [True] * len(posts)
+    for condition in answer_conditions(filters) + post_conditions(filters):
+        tests = zip(passed, kinds, _test(posts, condition), strict=True)
+        passed = [before and (kind != _ANSWER or passes) for before, kind, passes in tests]
+    pairs = zip(posts.column("Id"), passed, strict=True)
+    found.ids["left-out"].update(number for number, is_kept in pairs if not is_kept)
+    posts.keep(passed)
+    found.ids["posts"].update(posts.column("Id"))
+    for name in _USERS:
+        found.add_users(posts.column(name))
+    for tags in posts.column("Tags"):
+        found.tags.update(tags or ())
 
 
-def _find_tags(path: str, tags: Any) -> Arrays:
-    """Find the ids of the tags whose names are in a file, and of the posts that describe them."""
-    kept = tags.filter(pc.is_in(tags["TagName"], value_set=read_ids(path)))
-    return {"Id": kept["Id"], "Wiki": _joined([kept["ExcerptPostId"], kept["WikiPostId"]])}
+def _add_tags(scanner: Scanner, found: Found, sets: Mapping[str, IdSetWriter]) -> str:
+    """Add the descriptions of the tags of a part to its posts; return the path of the tags."""
+    tags = scanner.scan("tags", _find_tags, {}).tags
+    used = [tag for tag in tags if tag[0] in found.tags]
+    wiki_ids = {number for _, _, *described in used for number in described}
+    wikis = [wiki for wiki in found.wikis if wiki[0] in wiki_ids]
+    users = (user_id for _, *of_wiki in wikis for user_id in of_wiki if user_id is not None)
+    sets["posts"].add(to_pages(wiki[0] for wiki in wikis))
+    sets["users"].add(to_pages(users))
+    return scanner.save("tags", [to_pages(tag[1] for tag in used)])
 
 
-def _find_users(path: str, rows: Any) -> Arrays:
-    """Find the ids of the users in the rows that belong to the posts in an id file."""
-    return {"UserId": rows.filter(pc.is_in(rows["PostId"], value_set=read_ids(path)))["UserId"]}
+def _find_tags(tags: Batch, found: Found) -> None:
+    """Find the name, the id and the descriptions of each tag."""
+    columns = (tags.column(name) for name in ("TagName", "Id", "ExcerptPostId", "WikiPostId"))
+    found.tags.update(zip(*columns, strict=True))
+
+
+def _find_users(posts: str, rows: Batch, found: Found) -> None:
+    """Find the users in the rows that belong to posts."""
+    rows.keep(IdSet(posts).find(rows.column("PostId")))
+    found.add_users(rows.column("UserId"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
@@ -12,6 +11,7 @@ from so2docs.extensions.options import TableOptions
 from so2docs.extensions.tables.columns import Batch, date_text
 from so2docs.parse.filters import limit_milliseconds
 from so2docs.schema import OTHER
+from so2docs.store.id_set import IdSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class RowSelection:
     Attributes:
         since: Earliest date to keep, as text with milliseconds; None for no limit.
         until: First date to exclude, as text with milliseconds; None for no limit.
-        kept: Pairs of a column name and the path of a file with the ids to keep.
-        left_out: Pairs of a column name and the path of a file with the ids to leave out.
-        cleared: Pairs of a column name and the path of a file with ids to replace by null.
+        kept: Pairs of a column name and the path of the set of ids to keep.
+        left_out: Pairs of a column name and the path of the set of ids to leave out.
+        cleared: Pairs of a column name and the path of the set of ids to replace by null.
         existence: Which rows existed on the date of `as_of`; None for all rows.
     """
 
@@ -54,11 +54,12 @@ class RowSelection:
             if (until := self.until) is not None:
                 batch.keep([value is not None and value < until for value in batch.column(date)])
         for column, path in self.kept:
-            batch.keep(_find(batch.column(column), path))
+            batch.keep(IdSet(path).find(batch.column(column)))
         for column, path in self.left_out:
-            batch.keep([not listed for listed in _find(batch.column(column), path)])
+            batch.keep([not listed for listed in IdSet(path).find(batch.column(column))])
         for column, path in self.cleared:
-            pairs = zip(batch.column(column), _find(batch.column(column), path), strict=True)
+            values = batch.column(column)
+            pairs = zip(values, IdSet(path).find(values), strict=True)
             batch.replace(column, [None if listed else value for value, listed in pairs])
 
 
@@ -80,20 +81,3 @@ def _keep_existing(batch: Batch, date: str, existence: Existence) -> None:
         pairs = zip(dates, others, strict=True)
         dates = [other.get(date) if value is None else value for value, other in pairs]
     batch.keep([*map(existence.includes, dates)])
-
-
-def read_ids(path: str) -> Any:
-    """Read the only column of an Arrow file, such as the ids of a part."""
-    import pyarrow as pa
-
-    with pa.OSFile(path, "rb") as file:
-        return pa.ipc.open_file(file).read_all().column(0)
-
-
-def _find(ids: list[Any], path: str) -> list[bool]:
-    """Return whether each id is in an Arrow file."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    listed: list[bool] = pc.is_in(pa.array(ids, pa.int64()), value_set=read_ids(path)).to_pylist()
-    return listed

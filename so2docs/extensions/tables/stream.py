@@ -14,7 +14,7 @@ from so2docs.errors import OptionError, flag, require_packages
 from so2docs.extensions.options import RowOptions, TableOptions
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.report import FlatTable
-from so2docs.extensions.tables.tables import check_filters, find_files, for_workers, open_run
+from so2docs.extensions.tables.tables import find_files, for_workers, open_run
 from so2docs.extensions.tables.visitors import OpenEncoder
 from so2docs.extensions.tables.writing import (
     ENCODERS,
@@ -57,7 +57,6 @@ class Rows:
         Source(source).check_exists()
         if len(options.only) != 1:
             raise OptionError(f"a stream has one table; name it with {flag('only', 'posts')}")
-        check_filters(options)
         self._source, self._options = source, options
         self._table = TableColumns(DUMP[options.only[0]])
         self.columns = self._table.names

@@ -201,13 +201,6 @@ def _check_packages(options: TableOptions) -> None:
         require_packages(flag("format", options.format), package, extra="parquet")
     if options.format == "duckdb":
         require_packages(flag("format", options.format), "duckdb")
-    check_filters(options)
-
-
-def check_filters(options: TableOptions) -> None:
-    """Raise `OptionError` if a package that the filters need is not installed."""
-    if options.has_part or options.has_drops:
-        require_packages("a part of the tables", "pyarrow", extra="parquet")
 
 
 def for_workers(options: TableOptions) -> tuple[TableOptions, Shown]:

@@ -8,6 +8,7 @@ import json
 import random
 import re
 import reprlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -382,3 +383,22 @@ def test_the_length_of_a_body_applies_to_questions_and_answers(core: Core, tmp_p
     assert [post["Id"] for post in read_back(tmp_path / "part", DUMP["posts"], "parquet")] == [
         *(1, 3, 5)
     ]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="the bytes read are in /proc")
+def test_the_ids_of_a_part_are_not_read_for_each_chunk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks map the same sets, so the bytes read depend on the dump, not on chunks times ids."""
+    monkeypatch.setattr(flat_tables, "LARGE_CHUNK_BYTES", 1 << 18)
+    posts = [question(number, AnswerCount=1) for number in range(1, 120_000)]
+    dump = write_dump(tmp_path / "Posts.xml", *posts)
+
+    def count_read(name: str) -> int:
+        before = int(Path("/proc/self/io").read_text().split()[1])
+        so2docs.tables(dump, tmp_path / name, answered=True, format="csv", jobs=1)
+        return int(Path("/proc/self/io").read_text().split()[1]) - before
+
+    count_read("imports")
+    assert count_read("t") < 7 * dump.stat().st_size
