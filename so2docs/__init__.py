@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         TruncatedDumpError,
         WorkerDiedError,
     )
-    from so2docs.extensions.cards.manifest import Verified, verify
     from so2docs.extensions.changes.compare import Summary
     from so2docs.extensions.changes.diff import Changes, diff
     from so2docs.extensions.inspection.inspect import Inspection, inspect
@@ -75,9 +74,9 @@ __all__ = [
     "MalformedDumpError", "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError",
     "Recipe", "RecipeError", "Report", "RowCounts", "Rows", "Selection", "Setting", "SiteResult",
     "So2docsError", "SpillError", "SpillTakenError", "Summary", "TableCounts", "TablesReport",
-    "Tags", "TagsReport", "TruncatedDumpError", "Verified", "WorkerDiedError", "__version__",
-    "convert", "convert_all", "diff", "documents", "for_each_site", "inspect", "inspect_output",
-    "read", "rows", "tables", "tags", "to_sqlite", "verify",
+    "Tags", "TagsReport", "TruncatedDumpError", "WorkerDiedError", "__version__", "convert",
+    "convert_all", "diff", "documents", "for_each_site", "inspect", "inspect_output", "read",
+    "rows", "tables", "tags", "to_sqlite",
 ]  # fmt: skip
 _MODULES = {
     "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "extensions.changes.diff",
@@ -96,13 +95,13 @@ _MODULES = {
     "Summary": "extensions.changes.compare", "TableCounts": "counts",
     "TablesReport": "extensions.tables.report", "Tags": "extensions.tables.tags",
     "TagsReport": "extensions.tables.tags", "TruncatedDumpError": "errors",
-    "Verified": "extensions.cards.manifest", "WorkerDiedError": "errors", "convert": "api.convert",
-    "convert_all": "extensions.sites.batch", "diff": "extensions.changes.diff",
-    "documents": "api.documents", "for_each_site": "extensions.sites.each_site",
-    "inspect": "extensions.inspection.inspect", "inspect_output": "extensions.inspection.output",
-    "open": "reader.collection", "read": "reader.reading", "rows": "extensions.tables.stream",
+    "WorkerDiedError": "errors", "convert": "api.convert", "convert_all": "extensions.sites.batch",
+    "diff": "extensions.changes.diff", "documents": "api.documents",
+    "for_each_site": "extensions.sites.each_site", "inspect": "extensions.inspection.inspect",
+    "inspect_output": "extensions.inspection.output", "open": "reader.collection",
+    "read": "reader.reading", "rows": "extensions.tables.stream",
     "tables": "extensions.tables.tables", "tags": "extensions.tables.tags",
-    "to_sqlite": "extensions.sqlite.build", "verify": "extensions.cards.manifest",
+    "to_sqlite": "extensions.sqlite.build",
 }  # fmt: skip
 # [[[end]]]
 

@@ -78,12 +78,7 @@ CAPABILITIES = {
         }
     ),
     "cards": Capability(
-        commands={"verify": "Check an output against its manifest."},
-        rare_commands={
-            "card": "Write a card for an output: Markdown for Hugging Face.",
-            "schema": "Print the JSON Schema of the documents.",
-        },
-        names={"manifest": "Verified verify"},
+        rare_commands={"card": "Write a card for an output: Markdown for Hugging Face."},
         hooks={"card": "card:ADDITION"},
     ),
     "completion": Capability(

@@ -144,7 +144,8 @@ def test_fields_know_it(place: Path) -> None:
 
 
 def test_the_json_schema_knows_it(place: Path) -> None:
-    schema = json.loads(run(place, "schema", "--nest", "flags"))
+    run(place, "convert", "dump", "s.jsonl", "--nest", "flags", "--card")
+    schema = json.loads((place / ".s.jsonl.manifest").read_text())["schema"]
     for post in (schema, schema["properties"]["Answers"]["items"]):
         assert "Flags" in post["required"]
         flag = post["properties"]["Flags"]["items"]["properties"]

@@ -68,7 +68,6 @@ WRITERS = {
     "diff of sites": Writer("diff olds news changes -q -j 1", errors=3, resumes=True),
     "databases of sites": Writer("sqlite olds databases -q -j 1", errors=3, resumes=True),
     "inspect": Writer("inspect site -q -j 1 --json --work-dir work", stdout=True),
-    "schema": Writer("schema --nest all", stdout=True),
     "completion": Writer("completion bash", stdout=True),
 }
 

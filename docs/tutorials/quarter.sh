@@ -26,7 +26,7 @@ done
 
 run so2docs convert "$new"/*.7z --output-dir "questions/$new" --site-field Site \
     --report "$new.json" --card --quiet
-run so2docs verify "questions/$new" --quiet
+(cd "questions/$new" && sha256sum --check --quiet SHA256SUMS)
 run so2docs diff questions/last "questions/$new" "changes/$new" --quiet
 python3 update_index.py "changes/$new"
 run so2docs sqlite "questions/$new" databases --update --quiet

@@ -627,9 +627,9 @@ class RunOptions:
         "Write a card for Hugging Face, and a manifest.",
         False,
         where="convert",
-        more="README.md and the manifest for `so2docs verify` are next to the output. "
-        "DUMP is reread to compute its SHA-256. With {force=True}, any other "
-        "`README.md` there is replaced.",
+        more="README.md, the manifest, and SHA256SUMS, which `sha256sum -c` checks, are next to "
+        "the output. DUMP is reread to compute its SHA-256. With {force=True}, any other "
+        "`README.md` and `SHA256SUMS` there are replaced.",
     )
     tables: Tables = option(
         "Input",

@@ -277,7 +277,6 @@ PATTERN = "no file matches; patterns in quotes are not expanded, so give the nam
         ("tables dumps o", FOLDERS),
         ("tags dumps o.jsonl", FOLDERS),
         ("sqlite dumps o.db", NO_OUTPUTS),
-        ("verify dumps", NO_OUTPUTS),
         ("serve dumps", NO_OUTPUTS),
         ("show outputs 1", "is a folder; give a file in it, such as outputs/a.jsonl.gz"),
         ("show dumps 1", "dumps: is a folder; give a file in it"),

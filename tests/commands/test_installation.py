@@ -147,7 +147,6 @@ print(ends, file=sys.stderr)
         "sqlite out databases -q",
         "diff out out changes -q",
         "card out/q.jsonl.gz -q",
-        "verify out -q",
     ]
     lacks = ["tables Posts.xml t", "tables Posts.xml t --format duckdb", "serve q.db", "mcp q.db"]
     (tmp_path / "out").mkdir()

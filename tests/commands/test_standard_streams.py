@@ -35,13 +35,10 @@ PRINTS = {
     "show q.jsonl 1 --text",
     "show q.jsonl 999",
     "inspect q.jsonl",
-    "verify q.jsonl",
     "diff q.jsonl q.jsonl new.jsonl --json",
     "sqlite q.jsonl new.db",
     "card q.jsonl",
     "completion bash",
-    "schema",
-    "schema --sql duckdb",
     "no-such-command",
 }
 """Commands that end as always if a stream is closed."""

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import jsonschema_rs
 import pytest
-from support.command import run
 from support.dumps import row, strays_of, unpacked, write_dump
 from support.formats_read_back import mongodb, parquet
+from support.manifests import schema_of
 from support.oracle_tables import FILES, nest
 from support.places import DUMPS, NO_DUMPS
 from support.table_sites import SITE
@@ -145,7 +145,7 @@ def test_formats_and_databases_hold_badges(site: Path, tmp_path: Path) -> None:
 
 
 def test_schema_and_changes_know_badges_and_bounties(site: Path, tmp_path: Path) -> None:
-    schema = json.loads(run("schema", "--nest", "all,badges").stdout)
+    schema = schema_of(nest="all,badges")
     validator = jsonschema_rs.validator_for(schema)
     for document in so2docs.documents(site, nest=["all", "badges"], jobs=1):
         validator.validate(document)

@@ -13,6 +13,7 @@ from support import oracle_history
 from support.command import run
 from support.dumps import answer, question, row, unpacked, write_dump
 from support.interruptions import kill_at
+from support.manifests import schema_of
 from support.oracle import json_line
 from support.places import DUMPS, NO_DUMPS, is_small
 
@@ -281,7 +282,7 @@ def test_parquet_of_the_history(site: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_documents_keep_to_their_json_schema(level: str, site: Path) -> None:
-    schema = json.loads(run("schema", "--nest", f"{level},users").stdout)
+    schema = schema_of(nest=f"{level},users")
     validator = jsonschema_rs.validator_for(schema)
     for document in so2docs.documents(site, nest=[level, "users"], jobs=1):
         validator.validate(document)

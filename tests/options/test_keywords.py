@@ -120,7 +120,6 @@ def test_results_are_alike(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     results = [
         so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, card=True),
-        so2docs.verify(output),
         so2docs.to_sqlite(output, tmp_path / "q.db"),
         so2docs.inspect_output(output),
         so2docs.diff(output, output).write(tmp_path / "changes.jsonl"),

@@ -27,7 +27,6 @@ COMMANDS = {
     "show": ["show", "{damaged}", "{id}"],
     "show an answer": ["show", "{damaged}", "1000000007"],
     "sqlite": ["sqlite", "{damaged}", "{folder}/x.db", "--force"],
-    "verify": ["verify", "{damaged}"],
     "diff from": ["diff", "{damaged}", "{whole}", "{folder}/c.jsonl", "--force"],
     "diff to": ["diff", "{whole}", "{damaged}", "{folder}/c.jsonl", "--force"],
 }

@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from so2docs.dump.storage import sample_hash
+from so2docs.extensions.cards.document_schema import build_schema
+from so2docs.options.request import build_options, validate_keywords
+from so2docs.options.table import OF_CONVERT
 
 
 def resealed(manifest: dict[str, Any], **values: Any) -> dict[str, Any]:
@@ -14,6 +17,11 @@ def resealed(manifest: dict[str, Any], **values: Any) -> dict[str, Any]:
     changed.pop("checksum", None)
     text = json.dumps(changed, sort_keys=True, separators=(",", ":"))
     return {**changed, "checksum": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def schema_of(**options: Any) -> dict[str, Any]:
+    """Return the JSON Schema in the manifest of an output with these options."""
+    return build_schema(build_options(validate_keywords(options, *OF_CONVERT), core="python"))
 
 
 def describe_file(path: Path) -> dict[str, Any]:

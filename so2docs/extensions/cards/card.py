@@ -1,9 +1,13 @@
-"""`--card`: write a manifest of an output, and describe its folder in a dataset card."""
+"""`--card`: write a manifest of an output, and describe its folder in a dataset card.
+
+The card comes with the checksums of all files, in the form of `sha256sum`.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from so2docs.dump.storage import is_url
@@ -86,12 +90,28 @@ def describe_folder(folder: str, *, force: bool) -> None:
         log.warning(error)
 
 
+SUMS = "SHA256SUMS"
+"""Name of the file with the checksums of all outputs of a folder."""
+
+
+def checksums(outputs: Iterable[DescribedOutput]) -> bytes:
+    """Return the checksums of the files of outputs, as `sha256sum` writes and checks them."""
+    lines = []
+    for output in outputs:
+        for file in output.manifest.files:
+            name = output.path(file.name)
+            escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+            mark = "" if escaped == name else "\\"
+            lines.append(f"{mark}{file.sha256}  {escaped}\n")
+    return "".join(lines).encode()
+
+
 class NothingToDescribeError(OutputError):
     """All outputs that the card would describe are empty."""
 
 
 class Card(Product[str]):
-    """The card of a folder as a product, compared by its bytes, which the manifests determine."""
+    """The card and checksums of a folder, compared by bytes, which the manifests determine."""
 
     is_updated = False
     patience = FOR_SMALL_FILES
@@ -99,13 +119,20 @@ class Card(Product[str]):
     def __init__(self, folder: str) -> None:
         super().__init__(os.path.join(folder, CARD), make_record("card", FORMAT, {}, ()))
         self._folder = folder
+        self._sums = os.path.join(folder, SUMS)
+
+    @property
+    def paths(self) -> list[str]:
+        """The card and the checksums."""
+        return [self.path, self._sums]
 
     def check(self, read: Iterable[str] = (), *, force: bool) -> None:
         """Refuse to replace an input, or a file that so2docs did not write."""
         if not os.path.exists(self._folder or "."):  # The conversion will make the folder.
             return
         check_folder(self.path)
-        check_replaceable(self.path, read)
+        for path in self.paths:
+            check_replaceable(path, read)
         if not force and not self._is_card():
             self.refuse(self.compare())
 
@@ -119,24 +146,32 @@ class Card(Product[str]):
     def compare(self) -> Comparison:
         """Compare the existing card with the one that the manifests in the folder would give."""
         if not os.path.exists(self.path):
-            return Comparison("missing")
+            # Checksums without a card are of a run that was killed between both.
+            is_own = not os.path.exists(self._sums) or self._has_same_sums()
+            return Comparison("missing" if is_own else "unknown", " and is of no card of so2docs")
         if not self._is_card():
             return Comparison("unknown", " and is not a card of so2docs")
-        if Path(self.path).read_bytes() == self._text():
+        if Path(self.path).read_bytes() == self._text() and self._has_same_sums():
             return Comparison(UP_TO_DATE)
         return Comparison("another input", ", made from other manifests")
+
+    def _has_same_sums(self) -> bool:
+        with suppress(FileNotFoundError):
+            return Path(self._sums).read_bytes() == checksums(find_outputs(self._folder))
+        return False
 
     def load(self, records: list[Provenance]) -> str:
         """Return the path of the card."""
         return self.path
 
     def make(self, files: NewFiles) -> str:
-        """Write the card, and return its path.
+        """Write the card and the checksums, and return the path of the card.
 
         Manifests are read under the lock on the card. The last of several processes that end at
         the same time therefore describes all outputs.
         """
         files.write(self.path, self._text())
+        files.write(self._sums, checksums(find_outputs(self._folder)))
         return self.path
 
     def _text(self) -> bytes:

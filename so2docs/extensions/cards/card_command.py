@@ -19,7 +19,7 @@ from so2docs.escape import on_one_line
 @click.option("--force", is_flag=True, help="Replace a README.md that so2docs did not write.")
 @quiet
 def card(output: str, *, force: bool, quiet: bool) -> None:
-    """Write README.md and a manifest next to OUTPUT, as convert --card does.
+    """Write README.md, SHA256SUMS and a manifest next to OUTPUT, as convert --card does.
 
     The facts come from the manifest next to OUTPUT, or from the record in OUTPUT, which does not
     contain the SHA-256 of the dump. The card describes all outputs in the folder that have a

@@ -28,19 +28,6 @@ VERSION = 1
 """Version of the schemas. Increase it with each change that breaks readers."""
 
 _NUMBER: Schema = {"type": ["integer", "string"]}
-_DATE: Schema = {
-    "anyOf": [
-        {
-            "type": "object",
-            "properties": {"$date": TEXT},
-            "required": ["$date"],
-            "additionalProperties": False,
-        },
-        TEXT,
-    ]
-}
-"""Dates in MongoDB's form; a value other than a date stays text."""
-
 _NEVER_TEXT = frozenset({"Id", "PostTypeId", "ParentId", "PostId"})
 """Attributes that are always numbers: rows in which they are not numbers are strays."""
 
@@ -67,9 +54,6 @@ def _question(options: Options) -> Schema:
     if options.is_attributed:
         properties |= {"Licenses": array(TEXT), "Authors": AUTHORS}
         schema["required"] += ["Licenses", "Authors"]
-    if options.form.format == "mongodb":
-        properties["_id"] = TEXT if options.site_field else INTEGER
-        schema["required"].append("_id")
     if options.site_field is not None:
         properties[options.site_field[0]] = {"const": options.site_field[1]}
         schema["required"].append(options.site_field[0])
@@ -85,7 +69,7 @@ def _question(options: Options) -> Schema:
 def _post(options: Options, prefix: str, names: Sequence[str]) -> Schema:
     fields = options.filters.fields
     own = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
-    schema = _row(options, own)
+    schema = _row(own)
     schema["required"] = [name for name in ("Id", "PostTypeId") if name in own]
     for part in select_parts(options.shown, fields.has, prefix):
         schema["properties"][part.key] = _part(options, part)
@@ -99,11 +83,11 @@ def _post(options: Options, prefix: str, names: Sequence[str]) -> Schema:
 
 def _part(options: Options, part: Part) -> Schema:
     if part.shape == "value":
-        return _value(part.key, part.attributes[part.key], options)
+        return _value(part.key, part.attributes[part.key])
     if part.shape == "counts":
         properties = dict.fromkeys(part.attributes, INTEGER)
         return {"type": "object", "properties": properties, "additionalProperties": INTEGER}
-    record = _row(options, part.attributes)
+    record = _row(part.attributes)
     if part.is_open:
         record["additionalProperties"] = True
     record["properties"] |= {inner.key: _part(options, inner) for inner in part.parts}
@@ -112,21 +96,19 @@ def _part(options: Options, part: Part) -> Schema:
     return array(record) if part.shape == "list" else record
 
 
-def _row(options: Options, attributes: Attributes) -> Schema:
+def _row(attributes: Attributes) -> Schema:
     return {
         "type": "object",
-        "properties": {name: _value(name, kind, options) for name, kind in attributes.items()},
+        "properties": {name: _value(name, kind) for name, kind in attributes.items()},
         "additionalProperties": _UNKNOWN,
     }
 
 
-def _value(name: str, kind: Type, options: Options) -> Schema:
+def _value(name: str, kind: Type) -> Schema:
     if kind == "texts":
         return array(TEXT)
     if kind == "integers":
         return array(INTEGER)
     if name in _NEVER_TEXT:
         return INTEGER
-    if kind == "date" and options.form.has_dates:
-        return _DATE
     return _NUMBER if kind == "integer" else TEXT

@@ -1,7 +1,7 @@
 """Manifests: records of the inputs, options and files of an output, with their checksums.
 
 A manifest is a file next to the output. The same conversion always writes the same bytes, whatever
-the machine or date. `so2docs verify` checks an output against its manifest.
+the machine or date.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from so2docs.counts import plural
 from so2docs.dump.opening import SourceFile
-from so2docs.dump.storage import unreadable_output
 from so2docs.errors import DumpError, OptionError, OutputError, flag
-from so2docs.escape import on_one_line, printable
+from so2docs.escape import printable
 from so2docs.extensions.cards.document_schema import build_schema
 from so2docs.extensions.recipes.options import RECORDS, find_recipe
 from so2docs.options.request import build_options
@@ -231,68 +229,3 @@ def load(path: str) -> Manifest:
         f"{path}: the manifest cannot be read ({reason}); convert the dump again with "
         f"{flag('card', True)} and {flag('force', True)}, or remove it"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """The result of a verification: the output matches its manifest.
-
-    Attributes:
-        output: Name of the output.
-        files: Number of files with the recorded size and SHA-256.
-    """
-
-    output: str
-    files: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values."""
-        return asdict(self)
-
-    def columns(self) -> dict[str, int | float]:
-        """Return this output's row of a table of several sites."""
-        return {"files": self.files}
-
-    def __str__(self) -> str:
-        files = plural(self.files, "file")
-        return f"{on_one_line(self.output)}: {files} with the SHA-256 of the manifest"
-
-
-def verify(output: str | os.PathLike[str]) -> Verified:
-    """Check the size and SHA-256 of each file of an output against the manifest next to it.
-
-    Args:
-        output: Name of the output, as passed to `convert`, in any folder.
-
-    Returns:
-        The number of checked files.
-
-    Raises:
-        OutputError: There is no manifest, or the output differs from it. The message names the
-            first difference.
-    """
-    name = os.fspath(output)
-    path = manifest_path(name)
-    if not os.path.exists(path):
-        try:
-            os.stat(name)
-        except OSError as error:
-            raise unreadable_output(name, error) from error
-    manifest = load(path)
-    for file in manifest.files:
-        _check_file(os.path.join(os.path.dirname(locate(name)), file.name), file)
-    return Verified(name, len(manifest.files))
-
-
-def _check_file(path: str, recorded: File) -> None:
-    advice = f"copy the output again, or convert the dump again with {flag('card', True)}"
-    try:
-        actual = File.of("", path, is_hashed=True)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be read ({error.strerror}); {advice}") from error
-    if recorded.bytes != actual.bytes:
-        raise OutputError(
-            f"{path}: has {actual.bytes} bytes, but its manifest says {recorded.bytes}; {advice}"
-        )
-    if recorded.sha256 != actual.sha256:
-        raise OutputError(f"{path}: does not match the checksum in its manifest; {advice}")

@@ -51,7 +51,7 @@ Questions and answers of a Stack Exchange data dump, nested by so2docs {version}
 
 {hashes}
 
-`so2docs verify OUTPUT` checks an output against `.OUTPUT.manifest`, which is next to it.
+`sha256sum -c SHA256SUMS` checks the files of the outputs.
 
 ## Licence
 

@@ -20,7 +20,6 @@ from so2docs.errors import (
     So2docsError,
     flag,
 )
-from so2docs.extensions.cards.manifest import load, verify
 from so2docs.extensions.changes.diff import Changes, ChangesFile, diff
 from so2docs.extensions.inspection.inspect import inspect, locate_all
 from so2docs.extensions.inspection.output import inspect_output
@@ -50,7 +49,6 @@ from so2docs.options.request import read_options
 from so2docs.options.sites import site_from_name, without_date
 from so2docs.options.table import options_of
 from so2docs.output.new_files import open_folder
-from so2docs.output.part_files import MANIFEST
 from so2docs.output.paths import OutputPaths
 from so2docs.output.product import Product
 from so2docs.output.provenance import UP_TO_DATE
@@ -79,14 +77,13 @@ def for_each_site(
     | `tables` | dumps | a folder for each site |
     | `tags` | dumps | `SITE.jsonl.gz` |
     | `inspect` | dumps, outputs, folders of outputs | |
-    | `verify` | a folder of outputs | |
     | `to_sqlite` | a folder of outputs | `SITE.db` |
     | `diff` | two folders of outputs, old and new | `SITE.jsonl.gz` |
 
     `diff` counts all questions of a new site as added. The state of a site without a new output is
     `gone`, or `failed` if `convert_all` failed to convert it to that folder. A site that failed in
-    the old folder is `new after failed`. Without a `folder`, changes are only counted. `verify`
-    fails for an output without a manifest. `inspect` reads a file that belongs to another dump,
+    the old folder is `new after failed`. Without a `folder`, changes are only counted. `inspect`
+    reads a file that belongs to another dump,
     such as `stackoverflow.com-Comments.7z`, only with that dump.
 
     Examples:
@@ -119,7 +116,6 @@ def for_each_site(
         to_sqlite: (_plan_databases, True),
         diff: (_plan_changes, True),
         inspect: (_plan_inspections, False),
-        verify: (_plan_checks, False),
     }
     if function not in plans:
         names = ", ".join(function.__name__ for function in plans)
@@ -194,36 +190,6 @@ def _diff_site(
     posts = summary.questions
     state: SiteState = "changed" if posts.added or posts.changed or posts.deleted else "unchanged"
     return Done(state, output, summary)
-
-
-def _plan_checks(folder: PathLike) -> list[SiteTask]:
-    outputs = _outputs(folder)
-    folder = os.fspath(folder)
-    files_by_output = _manifests(folder)
-    described = {file for files in files_by_output.values() for file in files}
-    for path in (path for paths in outputs.values() for path in paths):
-        if (name := os.path.basename(path)) not in described:
-            files_by_output.setdefault(name, [name])
-    tasks = []
-    for name, files in sorted(files_by_output.items()):
-        path, size = os.path.join(folder, name), input_size(os.path.join(folder, f) for f in files)
-        tasks.append(SiteTask(name, path, size, partial(_verify, path)))
-    return tasks
-
-
-def _manifests(folder: str) -> dict[str, list[str]]:
-    """Return the file names in each manifest of a folder, by output; empty if it is damaged."""
-    manifests: dict[str, list[str]] = {}
-    for name in sorted(os.listdir(folder)):
-        if name.startswith(".") and name.endswith(f".{MANIFEST}"):
-            files = manifests.setdefault(name.removeprefix(".").removesuffix(f".{MANIFEST}"), [])
-            with suppress(OutputError):
-                files += [file.name for file in load(os.path.join(folder, name)).files]
-    return manifests
-
-
-def _verify(path: str) -> Done:
-    return Done("verified", path, verify(path))
 
 
 def _plan_databases(

@@ -1,13 +1,10 @@
 """Every document and record from published dumps conforms to its JSON Schema."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
-from support.command import run
-from support.formats_read_back import jsonl
 from support.places import SAMPLES
 
 import so2docs
@@ -90,27 +87,6 @@ def test_samples(sample: Path) -> None:
         valid.validate(document)
 
 
-@pytest.mark.parametrize("site", [(), ("--site-field", "Site")])
-@pytest.mark.parametrize("source", ["posts.xml", "values.xml", "site"])
-def test_the_form_for_mongodb(source: str, site: tuple[str, ...], tmp_path: Path) -> None:
-    nest = ["--nest", "all"] if source == "site" else []
-    arguments = [*nest, *site, "--format", "mongodb"]
-    json_schema = json.loads(run("schema", *arguments).stdout)
-    jsonschema_rs.meta.validate(json_schema)
-    valid = jsonschema_rs.validator_for(json_schema)
-    output = tmp_path / "q.jsonl"
-    run("convert", "-q", SAMPLES / source, output, *arguments)
-    documents = jsonl(output)
-    for document in documents:
-        valid.validate(document)
-    assert documents
-    document = documents[0]
-    assert isinstance(document.get("CreationDate", {}), dict)
-    for change in ({"_id": None}, {"CreationDate": {"date": ""}}, {"Answers": [{"Id": 1}]}):
-        with pytest.raises(jsonschema_rs.ValidationError):
-            valid.validate(document | change)
-
-
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -127,12 +103,3 @@ def test_the_schema_rejects_other_json(change: dict[str, Any], problem: str) -> 
     valid.validate(document)
     with pytest.raises(jsonschema_rs.ValidationError, match=problem):
         valid.validate(document | change)
-
-
-def test_the_command() -> None:
-    result = run("schema", "--nest", "comments", "--site-field", "S")
-    json_schema = json.loads(result.stdout)
-    assert json_schema["$id"] == "urn:so2docs:questions:1"
-    assert json_schema["properties"]["S"] == {"type": "string"}
-    plain = schema({"nest": "comments"})
-    assert set(plain["properties"]) | {"S"} == set(json_schema["properties"])

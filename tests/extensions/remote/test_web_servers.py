@@ -357,7 +357,6 @@ def test_secrets_of_urls_are_not_published(server: RangeServer, tmp_path: Path) 
             "inspect",
             "sqlite",
             "diff",
-            "verify",
             "show",
             "card",
             "serve",

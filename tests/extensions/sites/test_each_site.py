@@ -246,7 +246,7 @@ def test_large_sites_in_turn_are_the_same_as_side_by_side(
     assert done == ["coffee", "new", "beer"]
 
 
-@pytest.mark.parametrize("name", ["inspect", "verify"])
+@pytest.mark.parametrize("name", ["inspect"])
 def test_interrupted_counts_start_over(
     name: str, quarters: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,31 +321,6 @@ def test_other_options_fail_their_site_only(quarters: tuple[Path, Path], tmp_pat
     assert "(min_score)" in str(results[0].error)
 
 
-@pytest.fixture
-def verified(tmp_path: Path) -> Path:
-    """A folder of outputs with manifests."""
-    folder = tmp_path / "outputs"
-    dumps = [folder_with(tmp_path / site, posts(3)) for site in ("beer", "coffee")]
-    so2docs.convert_all(dumps, folder, card=True)
-    return folder
-
-
-@pytest.mark.long
-def test_verify(verified: Path, tmp_path: Path) -> None:
-    result = run("verify", verified, code=0)
-    assert table(result.stderr)["total"] == ["2"]
-    so2docs.convert(tmp_path / "beer", verified / "tea.jsonl.gz", split="2files", card=True)
-    result = run("verify", verified)
-    assert table(result.stderr)["tea.jsonl.gz"] == ["verified", "2"]
-    # One output is missing, and another has no manifest.
-    shutil.move(verified / "coffee.jsonl.gz", verified / "mocha.jsonl.gz")
-    result = run("verify", verified, code=3)
-    # Each message is printed above the table and in it.
-    assert result.stderr.count("coffee.jsonl.gz: cannot be read") == 2
-    assert result.stderr.count(".mocha.jsonl.gz.manifest: not found; write the manifest") == 2
-    assert result.stderr.splitlines()[-1] == "4 sites: 2 verified, 2 failed"
-
-
 def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     _, new = quarters
     database = tmp_path / "all.db"
@@ -377,7 +352,6 @@ def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
         (["diff", "OLD", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
         (["diff", "OLD", "nothing", "x"], 1, "nothing: cannot be read: No such file or directory"),
         (["diff", "OLD", "DUMP", "x"], 1, "DUMP: is a folder without"),
-        (["verify", "EMPTY"], 1, "EMPTY: is a folder without"),
         (["sqlite", "OLD"], 2, "OLD: is a folder of outputs; give one folder for their databases"),
         (["sqlite", "OLD", "x.db"], 2, "OLD: is a folder of outputs"),
         (
