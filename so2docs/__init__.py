@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         So2docsError,
         SpillError,
         SpillTakenError,
+        StrictError,
         TruncatedDumpError,
         WorkerDiedError,
     )
@@ -73,10 +74,10 @@ __all__ = [
     "DumpNotFoundError", "FlatTable", "InspectedOutput", "Inspection", "InternalError", "Location",
     "MalformedDumpError", "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError",
     "Recipe", "RecipeError", "Report", "RowCounts", "Rows", "Selection", "Setting", "SiteResult",
-    "So2docsError", "SpillError", "SpillTakenError", "Summary", "TableCounts", "TablesReport",
-    "Tags", "TagsReport", "TruncatedDumpError", "WorkerDiedError", "__version__", "convert",
-    "convert_all", "diff", "documents", "for_each_site", "inspect", "inspect_output", "read",
-    "rows", "tables", "tags", "to_sqlite",
+    "So2docsError", "SpillError", "SpillTakenError", "StrictError", "Summary", "TableCounts",
+    "TablesReport", "Tags", "TagsReport", "TruncatedDumpError", "WorkerDiedError", "__version__",
+    "convert", "convert_all", "diff", "documents", "for_each_site", "inspect", "inspect_output",
+    "read", "rows", "tables", "tags", "to_sqlite",
 ]  # fmt: skip
 _MODULES = {
     "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "extensions.changes.diff",
@@ -92,7 +93,7 @@ _MODULES = {
     "RowCounts": "counts", "Rows": "extensions.tables.stream", "Selection": "reader.selection",
     "Setting": "extensions.recipes.recipe", "SiteResult": "extensions.sites.tasks",
     "So2docsError": "errors", "SpillError": "errors", "SpillTakenError": "errors",
-    "Summary": "extensions.changes.compare", "TableCounts": "counts",
+    "StrictError": "errors", "Summary": "extensions.changes.compare", "TableCounts": "counts",
     "TablesReport": "extensions.tables.report", "Tags": "extensions.tables.tags",
     "TagsReport": "extensions.tables.tags", "TruncatedDumpError": "errors",
     "WorkerDiedError": "errors", "convert": "api.convert", "convert_all": "extensions.sites.batch",

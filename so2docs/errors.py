@@ -286,6 +286,21 @@ class ArchiveError(DumpError):
     """An archive or a compressed file is damaged or encrypted, or contains no posts."""
 
 
+class StrictError(DumpError):
+    """With `strict`, a row would have to be repaired or left out."""
+
+    def __init__(
+        self,
+        path: str,
+        problem: str,
+        location: Location | None = None,
+        excerpt: bytes | None = None,
+    ) -> None:
+        counted = "the dump is converted, and the report counts what is repaired or left out"
+        advice = f"without {flag('errors', 'strict')}, {counted}"
+        super().__init__(path, problem, location, advice=advice, excerpt=excerpt)
+
+
 class ChangedDumpError(DumpError):
     """The dump was changed, shortened or replaced while it was read."""
 

@@ -84,6 +84,7 @@ def convert(
         OptionError: An option has a value that is not allowed.
         DumpError: The dump is truncated or malformed, or changed while being read. The error gives
             the position.
+        StrictError: With `strict`, a row or character would have to be repaired or left out.
         OutputError: The output was made from another input or with other options (without `update`
             or `force`), or cannot be written.
         SpillError: The spill is in use, damaged, or was made from another dump.

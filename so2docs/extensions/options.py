@@ -17,10 +17,10 @@ from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import (
     BodyAs,
     Core,
-    Errors,
     Operation,
     Search,
     SqlSystem,
+    TableErrors,
     TableFormat,
 )
 from so2docs.options.field_paths import parse_field_names
@@ -115,13 +115,13 @@ class RowOptions(PartFilters):
         more="Other texts, such as comments, stay as in the dump. The name of the dump decides "
         "whether Markdown has formulas.",
     )
-    errors: Errors = like(
+    errors: TableErrors = like(
         "errors",
         "What to do with faulty rows.",
         more="`repair`: replace characters that XML forbids, count strays, and fail at a row that "
         "is not well-formed XML. `skip`: write such rows to the strays.",
-        accepts=Errors,
-        choices=partial(get_args, Errors),
+        accepts=TableErrors,
+        choices=partial(get_args, TableErrors),
     )
     jobs: int | None = like("jobs")
     core: Core = like("core")

@@ -73,7 +73,7 @@ class DocumentKeywords(QuestionKeywords, total=False):
     answers_by: Literal["id", "votes"]
     nest: str | Iterable[NestName]
     if_present: bool
-    errors: Literal["repair", "skip"]
+    errors: Literal["repair", "skip", "strict"]
     core: Literal["auto", "python", "compiled"]
     chunk_bytes: str | int | None
 

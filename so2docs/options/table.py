@@ -432,7 +432,9 @@ class Options:
         "What to do with faulty rows.",
         "repair",
         more="`repair`: replace characters that XML forbids, count strays, and fail at a row that "
-        "is not well-formed XML. `skip`: write such rows to the strays.",
+        "is not well-formed XML. `skip`: write such rows to the strays. `strict`: fail instead of "
+        "repairing a character or leaving a row out.",
+        remember=lambda value: "repair" if value == "strict" else value,
     )
     core: Core = _run(
         "The core that converts rows to JSON; the output does not depend on it.",

@@ -332,7 +332,7 @@ def merge_bucket(task: BucketTask) -> BucketResult:
         segments, strays = store(task.temporary, segments, strays)
     ids = range(task.ids.start, part.ids.stop)
     size = task.size + sum(part.size for part in task.following)
-    return BucketResult(ids, size, segments, strays, counts)
+    return BucketResult(ids, size, segments, strays, lines[:1], counts)
 
 
 class _Segments:

@@ -14,10 +14,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import orjson
 from isal.isal_zlib import crc32
 
+from so2docs.dump.dump import Dump
+from so2docs.errors import Location
 from so2docs.options.table import Filters, Options
 from so2docs.parse import core, posts, table_rows
 from so2docs.parse.core import Added
@@ -28,6 +31,7 @@ from so2docs.parse.posts import RecordBuffer
 from so2docs.parse.row_filter import RowFilter, make_projection, projection_of_table
 from so2docs.parse.rows import Malformed, parse
 from so2docs.parse.table_rows import MOST_USERS
+from so2docs.pipeline import strict
 from so2docs.pipeline.tasks import find_step
 from so2docs.scan.chunk import Visitor
 from so2docs.schema import (
@@ -98,8 +102,12 @@ class RowSink(Visitor):
             self.buffer.stray_reasons[self.malformed] += 1
         return True
 
-    def end_slice(self, data: bytes) -> None:
-        """Write the collected records if there are enough."""
+    def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:
+        """Check the slice for `strict`, and write the collected records if there are enough."""
+        has_fault = self.tally.repaired_characters or self.buffer.stray_reasons
+        if has_fault and self._options.errors == "strict":
+            again = partial(type(self), self._table, self._options, self._writer, self._known)
+            raise strict.locate_fault(dump, start, data, again)
         self._unwritten_bytes += len(data)
         if self._unwritten_bytes >= _FLUSH_EVERY:
             self._unwritten_bytes = 0

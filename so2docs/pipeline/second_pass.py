@@ -33,7 +33,7 @@ from so2docs.output.writer import Writer
 from so2docs.parse.core import compiled
 from so2docs.parse.keep_lists import Kept
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, integers, kinds_in
-from so2docs.pipeline import bucket
+from so2docs.pipeline import bucket, strict
 from so2docs.pipeline.tasks import BucketResult, BucketTask
 from so2docs.processes.pool import Workers
 from so2docs.progress import Progress, log
@@ -215,6 +215,13 @@ def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) 
     return counts
 
 
+def read_keyless_strays(spill: Spill) -> Iterator[bytes]:
+    """Yield the lines of the strays without a bucket, in the order of the dump."""
+    with BlockReader() as reader:
+        for path, block in spill.blocks(None):
+            yield from reader.read(path, block)[1].splitlines(keepends=True)
+
+
 def _join(tasks: list[BucketTask], segment_bytes: int) -> BucketTask:
     return replace(tasks[0], segment_bytes=segment_bytes, following=tuple(tasks[1:]))
 
@@ -286,6 +293,8 @@ class SecondPass:
         ):
             self.write_keyless_strays(strays)
             for result in self.results(workers):
+                if self.options.errors == "strict":
+                    strict.check_strays(report.dump, result.first_stray)
                 for segment in result.segments:
                     copies.add(output.append(segment))
                 for segment in result.strays:
@@ -333,6 +342,8 @@ class SecondPass:
                     for document in prepared
                 )
                 self.add(nested.counts, task.ids)
+                if self.options.errors == "strict":
+                    strict.check_strays(report.dump, nested.strays)
             if self.documents_left() == 0:
                 break
         self.complete(report)
@@ -429,8 +440,6 @@ class SecondPass:
 
     def write_keyless_strays(self, strays: Output) -> None:
         """Write the strays without a bucket, in the order of the dump."""
-        with BlockReader() as reader:
-            for path, block in self.spill.blocks(None):
-                for line in reader.read(path, block)[1].splitlines(keepends=True):
-                    strays.write(line)
+        for line in read_keyless_strays(self.spill):
+            strays.write(line)
         strays.end_segment()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shutil import disk_usage
+from typing import Any
 
 from so2docs.counts import RowCounts, TableCounts
 from so2docs.dump.dump import SMALLEST_PIECE, Dump, End
@@ -25,9 +26,10 @@ from so2docs.parse import keep_lists
 from so2docs.parse.filters import Sample
 from so2docs.parse.keep_lists import Kept
 from so2docs.parse.keys import QUESTION, integers, kinds_in
+from so2docs.pipeline import strict
 from so2docs.pipeline.first_pass import FirstPass
 from so2docs.pipeline.maps import count_shared_ids, map_badges, map_posts, map_users
-from so2docs.pipeline.second_pass import SecondPass, Written
+from so2docs.pipeline.second_pass import SecondPass, Written, read_keyless_strays
 from so2docs.pipeline.tasks import find_step
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.processes.worker import peak_memory
@@ -64,16 +66,23 @@ def claim(
     Returns:
         Size of the chunks of each table, in bytes; in a resumed spill, those of its first session.
     """
-    # Recipes may be corrected after a failure, and faulty rows skipped: the chunks stay the same.
-    options = {**provenance.options, "recipe": None, "errors": "repair"}
-    now = replace(provenance, options=options)
+    # A recipe may be corrected after a failure: the chunks stay the same.
+    now = replace(provenance, options={**provenance.options, "recipe": None})
     times = [file.source.identity.modified for file in files]
     before = spill.get("made from")
-    if before is None:
-        label = {"format": FORMAT, "record": now.as_dict(), "times": times, "chunks": chunk_bytes}
-        spill.put_later({"made from": label})
-        return chunk_bytes
-    spill.check()
+    if before is not None:
+        spill.check()
+        chunk_bytes = before["chunks"]
+        check_identity(spill, before, now, times)
+    label = {"format": FORMAT, "record": now.as_dict(), "times": times, "chunks": chunk_bytes}
+    spill.put_later({"made from": label})
+    return chunk_bytes
+
+
+def check_identity(spill: Spill, before: dict[str, Any], now: Provenance, times: list[int]) -> None:
+    """Raise `SpillError` if the label of a spill, `before`, is that of another conversion."""
+    if now.options["errors"] == "skip":  # No row was skipped so far, so the chunks are the same.
+        before["record"]["options"]["errors"] = "skip"
     comparison = Provenance(**parse_files(before["record"])).compare(now)
     reason = comparison.reason
     if comparison.state == UP_TO_DATE:
@@ -87,8 +96,6 @@ def claim(
             f"{spill.folder}: was left by another conversion{reason}; run with "
             f"{flag('restart', True)} to start over, or choose another {flag('work_dir')}"
         )
-    sizes: list[int] = before["chunks"]
-    return sizes
 
 
 _FIELDS = 4
@@ -288,6 +295,11 @@ class Session:
         self.spill.index()
         kept = self.select_sample()
         self.spill.merge_only(step.table.sequence for step in self.tables)
+        if self.options.errors == "strict":
+            for step in self.steps:
+                decoded = 0 if step.end is None else step.end.repaired
+                counts = RowCounts.total(step.tallies().values())
+                strict.check_table(step.name, counts, decoded, read_keyless_strays(self.spill))
         read = (self.posts, *self.tables)
         tallies = [tally for step in read for tally in step.tallies().values()]
         prepared = {

@@ -66,6 +66,7 @@ class BucketResult:
     size: int
     segments: list[Segment]
     strays: list[Segment]
+    first_stray: list[bytes]
     counts: RowCounts
 
 

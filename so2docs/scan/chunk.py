@@ -55,8 +55,8 @@ class Visitor(AbstractContextManager["Visitor"]):
         """Process a row that is not XML; return False to make the caller raise an error."""
         return False
 
-    def end_slice(self, data: bytes) -> None:
-        """Called after each slice."""
+    def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:
+        """Called after each slice, with its location; lines count from the start of the chunk."""
 
     def result(self) -> Any:
         """Return the result for the chunk; called after `__exit__`."""
@@ -92,12 +92,13 @@ def read_chunk(task: ChunkTask) -> ChunkResult:
     with task.open() as visitor:
         tally = visitor.tally
         for offset, data in slices(dump, start, end, visitor.slice_bytes):
+            location = Location(offset, tally.lines, tally.last_id)
             added = visitor.add_compiled(data)
             if added is not None:
                 tally.count_rows(*added)
             else:
                 _parse_slice(dump, visitor, offset, data)
-            visitor.end_slice(data)
+            visitor.end_slice(dump, location, data)
             tally.lines += core.count_lines(data)
     return ChunkResult(task.chunk, tally, visitor.result())
 

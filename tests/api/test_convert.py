@@ -48,16 +48,6 @@ def test_documents_leave_no_spill_behind_when_stopped_early(samples: Path, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_answers_by_votes_needs_no_new_first_pass(samples: Path, tmp_path: Path) -> None:
-    output = tmp_path / "q.jsonl.gz"
-    so2docs.convert(samples / "votes.xml", output, keep_spill=True)
-    report = so2docs.convert(samples / "votes.xml", output, answers_by="votes", force=True)
-    assert report.resumed
-    assert text_of(output) == (samples / "votes.by-votes.jsonl").read_bytes()
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [".q.jsonl.gz.index", "q.jsonl.gz"]
-
-
 def test_report_reads_well(samples: Path, tmp_path: Path) -> None:
     report = so2docs.convert(samples / "strays.xml", tmp_path / "q.jsonl.gz")
     assert repr(report).startswith("<Report\nrows                 24\n")

@@ -66,11 +66,8 @@ def test_other_options_after_a_kill_at_the_end(tmp_path: Path) -> None:
     run_python("-c", script, site, folder, code=9)
     command = ["convert", site, "--output-dir", folder, "--answers-by", "votes"]
     refused = run(*command, code=1)
-    assert (
-        "(different: --answers-by); the other conversion has written its output: finish it"
-        in refused.stderr
-    )
-    assert "or run with --restart and --force" in refused.stderr
+    assert "was left by another conversion, made with other options" in refused.stderr
+    assert "run with --restart to start over" in refused.stderr
     assert run(*command, "--restart", "--force").returncode == 0
 
 

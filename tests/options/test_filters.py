@@ -414,33 +414,6 @@ def test_bad_values(options: dict[str, Any], problem: str, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_kept_spill_is_used_again_only_for_the_same_rows(tmp_path: Path) -> None:
-    dump = SAMPLES / "posts.xml"
-    complete = nest(dump).documents
-
-    def again(name: str, **options: Any) -> list[Any]:
-        output = tmp_path / "q.jsonl"
-        so2docs.convert(dump, output, jobs=1, keep_spill=True, force=True, **options)
-        return jsonl(output) if name == "jsonl" else []
-
-    assert_same(again("jsonl", min_score=1), filtered(complete, min_score=1))
-    assert_same(again("jsonl", min_score=1, limit=1), filtered(complete, min_score=1, limit=1))
-    for size in (1, 2):
-        kept = again("jsonl", min_score=1, sample_size=size)
-        assert_same(kept, filtered(complete, min_score=1, sample_size=size))
-    assert again("elasticsearch", min_score=1, format="elasticsearch") == []
-    others: list[tuple[dict[str, Any], str]] = [
-        ({}, "min_score"),
-        ({"min_score": 2}, "min_score"),
-        ({"min_score": 1, "fields": "Id"}, "fields"),
-        ({"min_score": 1, "format": "mongodb"}, "form of dates"),
-        ({"min_score": 1, "sample": "1%"}, "sample"),
-    ]
-    for other, what in others:
-        with pytest.raises(so2docs.SpillError, match=what):
-            again("jsonl", **other)
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -141,21 +141,6 @@ def test_invalid_choices(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_kept_spill_is_reused_only_if_sufficient(tmp_path: Path) -> None:
-    output = tmp_path / "q.jsonl"
-    options = {"drop_fields": "OwnerUserId", "keep_spill": True, "force": True}
-    convert(output, ("comments",), **options)
-    report = convert(output, ("comments", "votes"), **options)
-    assert report.resumed
-    assert jsonl(output) == filtered(
-        nest(SITE, ["comments", "votes"]).documents, drop_fields="OwnerUserId"
-    )
-    with pytest.raises(so2docs.SpillError, match=r"different: ids of users \(nest='users'\)"):
-        convert(output, ("comments", "users"), **options)
-    with pytest.raises(so2docs.SpillError, match="drop_fields"):
-        convert(output, ("comments",), **options | {"drop_fields": "Comments.Text"})
-
-
 def test_the_fast_path_is_used_if_all_fields_stay(tmp_path: Path) -> None:
     from so2docs.options.request import build_filters
     from so2docs.options.table import Options

@@ -31,10 +31,10 @@ ENTRY = """\
 """
 RESUME = """
 import sys, so2docs
-so2docs.convert(sys.argv[1], "q.jsonl", keep_spill=True)
+so2docs.convert(sys.argv[1], "q.jsonl")
 try:
-    so2docs.convert(sys.argv[1], "q.jsonl", max_score=3, force=True)
-except so2docs.SpillError as error:
+    so2docs.convert(sys.argv[1], "q.jsonl", max_score=3)
+except so2docs.OutputExistsError as error:
     print(error)
 try:
     so2docs.convert(sys.argv[1], "q.jsonl", max_score="many")
@@ -102,9 +102,9 @@ def test_it_is_a_typed_keyword_and_in_the_docs(with_another: Path) -> None:
     assert "--max-score N" in (with_another / "docs/options.md").read_text(encoding="utf-8")
 
 
-def test_a_resume_with_another_value_is_refused_and_errors_name_it(with_another: Path) -> None:
-    spill, value, name = python(with_another, "-c", RESUME, SAMPLES / "posts.xml").splitlines()
-    assert "(different: max_score)" in spill
+def test_an_output_with_another_value_is_refused_and_errors_name_it(with_another: Path) -> None:
+    output, value, name = python(with_another, "-c", RESUME, SAMPLES / "posts.xml").splitlines()
+    assert "made with other options (without max_score)" in output
     assert value.startswith("max_score is 'many'; ")
     assert name.endswith(" 'max_scor'; did you mean max_score?")
     command = ("-m", "so2docs", "convert", SAMPLES / "posts.xml", "--max-score", "many")

@@ -148,12 +148,6 @@ def test_mongodb_has_dates_everywhere(names: tuple[str, ...], tmp_path: Path) ->
     assert (date in once) == ("users" in names)
 
 
-def test_dates_of_another_format_are_not_taken_from_a_kept_spill(tmp_path: Path) -> None:
-    output = written(tmp_path / "q.jsonl", SITE, ["all"], jobs=1, keep_spill=True)
-    with pytest.raises(so2docs.SpillError, match="form of dates"):
-        written(output, SITE, ["all"], jobs=1, force=True, format="mongodb")
-
-
 def test_texts_of_comments_stay_as_they_were_typed(tmp_path: Path) -> None:
     """Comments are not HTML: readers saw an `<i>` literally."""
     output = written(tmp_path / "q.jsonl", SITE, ["comments"], jobs=1, body="text")

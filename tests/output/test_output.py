@@ -6,7 +6,6 @@ import os
 import subprocess
 import zlib
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from so2docs.errors import OutputError
 from so2docs.options.choices import compression_from_name
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
-from so2docs.output.part_files import FileState, publish, write_part
+from so2docs.output.part_files import publish, write_part
 
 RAWS = [b"one\n", b"two\n" * 1000, b"\xff\x00three\n"]
 
@@ -73,34 +72,21 @@ def test_nothing_to_write(name: str, tmp_path: Path) -> None:
     assert (gzip.decompress(data) if name.endswith(".gz") else data) == b""
 
 
-@pytest.mark.parametrize("is_resumed", [False, True])
-def test_a_file_is_published_once_and_found_again(is_resumed: bool, tmp_path: Path) -> None:
+def test_a_file_is_published_once(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     finished = write_part(str(path), b"abc")
-    if is_resumed:
-        finished = FileState.from_json(asdict(finished))
-    for _ in range(2):
-        publish([(str(path), finished)])
-        assert os.listdir(tmp_path) == ["x.jsonl"]
-    publish([("-", finished)])
-    Path(f"{path}.part").write_bytes(b"left")
-    publish([(str(path), finished)])
+    publish([("-", finished), (str(path), finished)])
     assert os.listdir(tmp_path) == ["x.jsonl"]
     assert path.read_bytes() == b"abc"
 
 
-@pytest.mark.parametrize("is_resumed", [False, True])
 @pytest.mark.parametrize("there", ["", ".part"])
-def test_a_file_of_the_same_size_is_not_mistaken_for_the_output(
-    there: str, is_resumed: bool, tmp_path: Path
-) -> None:
+def test_a_file_of_the_same_size_is_not_mistaken_for_the_output(there: str, tmp_path: Path) -> None:
     paths = [str(tmp_path / name) for name in ("a", "b")]
     files = []
     for path in paths:
         Path(path).write_bytes(b"former")
         files.append((path, write_part(path, b"latter")))
-    if is_resumed:
-        files = [(path, FileState.from_json(asdict(file))) for path, file in files]
     Path(f"{paths[1]}.part").unlink()
     Path(f"{paths[1]}{there}").write_bytes(b"alters")
     with pytest.raises(OutputError, match=r"b\.part: was removed or changed"):

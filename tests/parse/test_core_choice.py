@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.command import run
+from support.interruptions import stopped_between_passes
 from support.messages import heard
 from support.places import SAMPLES
 
@@ -71,8 +72,10 @@ def test_the_command_names_the_core() -> None:
 @needs_compiled
 def test_one_core_resumes_the_spill_of_the_other(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
-    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, keep_spill=True, core="python")
+    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, core="compiled")
     before = output.read_bytes()
+    with stopped_between_passes():
+        so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, force=True, core="python")
     report = so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, force=True, core="compiled")
     assert report.resumed
     assert output.read_bytes() == before

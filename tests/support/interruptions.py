@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
 from subprocess import Popen
@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from so2docs.pipeline.second_pass import SecondPass
 from support.command import run_python
 from support.places import CHECKOUT
 
@@ -43,6 +44,11 @@ def stopped(owner: Any, name: str, at: int | Callable[..., bool] = 0) -> Iterato
         patch.setattr(owner, name, ending)
         with pytest.raises(Stop):
             yield
+
+
+def stopped_between_passes() -> AbstractContextManager[None]:
+    """Expect that a conversion is stopped when its spill is complete."""
+    return stopped(SecondPass, "run")
 
 
 def wait_for(condition: Callable[[], object]) -> None:

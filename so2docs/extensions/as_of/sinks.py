@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 import orjson
 
+from so2docs.dump.dump import Dump
+from so2docs.errors import Location
 from so2docs.extensions.as_of.existence import Existence
 from so2docs.options.table import Options
 from so2docs.parse import core, table_rows
@@ -114,11 +116,11 @@ class _PostsOfDate(_OfDate, PostSink):
         assert self._filter is not None
         self._filter.add(self.buffer, rows)
 
-    def end_slice(self, data: bytes) -> None:
+    def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:
         """End a slice; whether any body of the dump marks formulas does not depend on filters."""
         if not self.tally.formula_sign and (match := _MARKED_FORMULA.search(data)):
             self.tally.formula_sign = match[1].decode()
-        super().end_slice(data)
+        super().end_slice(dump, start, data)
 
 
 class _FilterOfDate(RowFilter):

@@ -12,7 +12,7 @@ import py7zr
 import pytest
 from support.dumps import question, row, write_dump
 from support.history_walk import Walk, read_rows
-from support.interruptions import kill_at
+from support.interruptions import kill_at, stopped_between_passes
 from support.places import DUMPS, NO_DUMPS
 from support.site_over_time import FIRST, LAST, Site
 
@@ -342,12 +342,13 @@ def test_a_date_after_the_end_of_the_dump(
         assert (f"the latest post until {until} is of 2020-01-28" in caplog.text) == is_told
 
 
-def test_a_kept_spill_is_not_used_for_another_date(site: tuple[Site, Path], tmp_path: Path) -> None:
+def test_a_spill_is_not_used_for_another_date(site: tuple[Site, Path], tmp_path: Path) -> None:
     _, dump = site
-    make_set(dump, tmp_path / "set", keep_spill=True)
+    with stopped_between_passes():
+        make_set(dump, tmp_path / "set")
     later = {**SETTINGS, "queries_until": "2020-01-26"}
-    with pytest.raises(so2docs.SpillError, match="date of later questions"):
-        make_set(dump, tmp_path / "set", force=True, settings=later)
+    with pytest.raises(so2docs.SpillError, match="with other settings"):
+        make_set(dump, tmp_path / "set", settings=later)
 
 
 CONVERT = f"""
