@@ -36,9 +36,17 @@ with open(folder / f"examples/{task}.jsonl", "w") as examples:
 with open(folder / f"documents/{task}.jsonl", "w") as documents:
     for url in pages:
         documents.write(json.dumps({"id": url, "content": ""}) + "\n")
-lines = ["---", "configs:"]
+lines, sizes = ["---", "configs:"], ["dataset_info:"]
 for name in ("examples", "documents"):
     lines += [f"- config_name: {name}", "  data_files:"]
-    for path in sorted((folder / name).glob("*.jsonl")):
+    sizes += [f"- config_name: {name}", "  splits:"]
+    paths = sorted((folder / name).glob("*.jsonl"))
+    for path in paths:
         lines += [f"  - split: {path.stem}", f"    path: {name}/{path.name}"]
-(folder / "README.md").write_text("\n".join([*lines, "---", ""]))
+        count = path.read_bytes().count(b"\n")
+        sizes += [f"  - name: {path.stem}", f"    num_bytes: {path.stat().st_size}"]
+        sizes += [f"    num_examples: {count}"]
+    total = sum(path.stat().st_size for path in paths)
+    sizes += [f"  download_size: {total}", f"  dataset_size: {total}"]
+# Without the sizes, `datasets` loads the records of an earlier run from its cache.
+(folder / "README.md").write_text("\n".join([*lines, *sizes, "---", ""]))

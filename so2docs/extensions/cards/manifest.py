@@ -47,7 +47,7 @@ class Manifest(Provenance):
 
     Attributes:
         output: Name of the output.
-        documents: Number of documents or records in each file, by name; empty for a record set.
+        documents: Number of documents or records in each file, by name; of lines in a record set.
         schema: JSON Schema of each document; None for recipes without a schema, and for formats of
             other programs.
         license: Text of the dump's `license.txt`; None if missing, or if the input was not hashed.
@@ -95,7 +95,10 @@ class Manifest(Provenance):
         return cls(
             **values,
             output=printable(_name(output)),
-            documents={} if is_set else {n: _count(path, record) for n, path in paths.items()},
+            documents={
+                name: _count_lines(path) if is_set else _count(path, record)
+                for name, path in paths.items()
+            },
             schema=_schema(record.options, record.counts["recipe"]),
             license=_license(hashes),
         )
@@ -118,6 +121,12 @@ def _count(path: str, record: Provenance) -> int:
     counts = {} if of_file is None else of_file.counts
     names = ("documents", "records", "questions")
     return next((counts[name] for name in names if counts.get(name) is not None), 0)
+
+
+def _count_lines(path: str) -> int:
+    """Return the number of lines in a file of a record set."""
+    with open(path, "rb") as lines:
+        return sum(1 for _ in lines)
 
 
 def _name(output: str) -> str:

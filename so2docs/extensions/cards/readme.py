@@ -110,8 +110,17 @@ def _front_matter(
     ]
     is_by_site = len(full) > 1 and all(output.folder for output in full.values())
     configs = _configurations(full, is_by_site=is_by_site)
-    for _, recipe in recipes:
-        configs = recipe.description.hub_configurations if recipe and recipe.files else configs
+    # With one output per site, omit the types of columns, which would take megabytes for hundreds
+    # of sites.
+    infos = [
+        _dataset_info(name, output, has_features=not is_by_site) for name, output in full.items()
+    ]
+    for output in outputs:
+        if (recipe := output.recipe) and recipe.files:
+            configs = recipe.description.hub_configurations
+            files = output.manifest.files
+            counts = {file.name: (file.bytes, output.count([file.name])) for file in files}
+            infos = recipe.description.hub_sizes(counts)
     return {
         "license": [name.lower().replace(" ", "-") for name in _licenses(outputs)],
         "language": sorted({site_language(output.manifest.site or "") for output in outputs}),
@@ -120,12 +129,7 @@ def _front_matter(
         "tags": ["stack-exchange", "question-answering", "so2docs"],
         "size_categories": [_size_category(sum(output.documents for output in outputs))],
         "configs": configs,
-        # With one output per site, omit the types of columns, which would take megabytes for
-        # hundreds of sites.
-        "dataset_info": [
-            _dataset_info(name, output, has_features=not is_by_site)
-            for name, output in full.items()
-        ],
+        "dataset_info": infos,
     }
 
 

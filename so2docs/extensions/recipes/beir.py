@@ -25,7 +25,7 @@ between the lowest and the highest id in each page of 32,768 ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import orjson
@@ -126,7 +126,7 @@ _CORPUS = b'{"%b":' % CORPUS.encode()
 _ID = b'{"_id":"'
 
 
-def write_files(part: str, outputs: dict[str, Output]) -> int:
+def write_files(part: str, outputs: Mapping[str, Output]) -> int:
     """Write the files of a retrieval set from its records; return the number of their records.
 
     Args:
@@ -137,7 +137,7 @@ def write_files(part: str, outputs: dict[str, Output]) -> int:
         return _write_files(part, outputs, ids)
 
 
-def _write_files(part: str, outputs: dict[str, Output], ids: IdSetWriter) -> int:
+def _write_files(part: str, outputs: Mapping[str, Output], ids: IdSetWriter) -> int:
     count = 0
     with open(part, "rb") as lines:
         for line in lines:

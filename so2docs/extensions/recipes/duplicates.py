@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from tempfile import TemporaryFile
@@ -145,7 +145,7 @@ def _join(part: str, links: Sorter) -> Iterator[tuple[int, int, bytes, bytes]]:
             yield first, second, data, question
 
 
-def write_pairs(part: str, outputs: dict[str, Output]) -> int:
+def write_pairs(part: str, outputs: Mapping[str, Output]) -> int:
     """Write the subsets and the attribution of the pairs; return their number.
 
     Args:

@@ -146,6 +146,26 @@ class Description:
             for name, (split, file) in self.configurations.items()
         ]
 
+    def hub_sizes(self, files: Mapping[str, tuple[int, int]]) -> list[dict[str, Any]]:
+        """Return the sizes of the configurations in the form of the front matter of a card.
+
+        `datasets` loads its copy of another set at the same path unless the front matter differs.
+
+        Args:
+            files: Number of bytes and of records of each file, by name.
+        """
+        return [
+            {
+                "config_name": name,
+                "splits": [
+                    {"name": split, "num_bytes": files[file][0], "num_examples": files[file][1]}
+                ],
+                "download_size": files[file][0],
+                "dataset_size": files[file][0],
+            }
+            for name, (split, file) in self.configurations.items()
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:

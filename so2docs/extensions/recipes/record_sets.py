@@ -7,12 +7,13 @@ this file at the end, when all of its records are known.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from so2docs.escape import to_yaml
 from so2docs.extensions.recipes.recipe import Recipe
+from so2docs.options.choices import Compression
 from so2docs.output.file import Output
 from so2docs.output.index import Index
 from so2docs.output.part_files import FileState, part_path
@@ -27,13 +28,27 @@ Finished = tuple[list[FileState], FileState | None]
 """The states of the files of a set, and of the record of the set, if its provenance is known."""
 
 
+class LinesOutput(Output):
+    """A file of a set, which counts the bytes and the lines that are written to it."""
+
+    def __init__(self, path: str, compression: Compression, *, label: str) -> None:
+        super().__init__(path, compression, label=label)
+        self.bytes = self.lines = 0
+
+    def write(self, data: bytes) -> None:
+        """Append whole lines."""
+        self.bytes += len(data)
+        self.lines += data.count(b"\n")
+        super().write(data)
+
+
 def finish_set(
     recipe: Recipe,
     names: OutputPaths,
     records: FileState,
     report: Report,
     *,
-    write: Callable[[str, dict[str, Output]], int],
+    write: Callable[[str, Mapping[str, Output]], int],
     text: str,
 ) -> Finished:
     """Make the files of a set from its records, without renaming them: see `Recipe.finish`.
@@ -52,11 +67,12 @@ def finish_set(
         record = Index(Path(part_path(names.index)).read_bytes()).record
     with ExitStack() as stack:
         outputs = {
-            name: stack.enter_context(Output(names.file(name), "none", label=name))
+            name: stack.enter_context(LinesOutput(names.file(name), "none", label=name))
             for name in recipe.files
         }
         report.records = write(part_path(names.output), outputs)
-        outputs[README].write(_readme_text(recipe, text, report).encode())
+        sizes = {name: (output.bytes, output.lines) for name, output in outputs.items()}
+        outputs[README].write(_readme_text(recipe, text, report, sizes).encode())
         if (provenance := load(record)) is not None:
             provenance = provenance.with_counts(report)
             record = provenance.to_json()
@@ -71,12 +87,15 @@ def finish_set(
     return complete, write_record(names.output, provenance, named)
 
 
-def _readme_text(recipe: Recipe, text: str, report: Report) -> str:
+def _readme_text(
+    recipe: Recipe, text: str, report: Report, sizes: Mapping[str, tuple[int, int]]
+) -> str:
     """Return the text of the `README.md` of a set, whose front matter names the configurations."""
     front_matter = {
         "license": ["cc-by-sa-4.0", "cc-by-sa-3.0", "cc-by-sa-2.5"],
         "configs": recipe.description.hub_configurations,
         "task_categories": list(recipe.description.tasks),
+        "dataset_info": recipe.description.hub_sizes(sizes),
     }
     lines = ["---", f"# Written by so2docs --recipe {recipe.name}.", *to_yaml(front_matter), "---"]
     dates = ""
