@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from so2docs.extensions.tables.report import FlatTable, TablesReport
     from so2docs.extensions.tables.stream import Rows, rows
     from so2docs.extensions.tables.tables import tables
-    from so2docs.extensions.tables.tags import Tags, TagsReport, tags
     from so2docs.reader.collection import Collection
     from so2docs.reader.collection import open as open  # noqa: A004
     from so2docs.reader.reading import read
@@ -75,9 +74,9 @@ __all__ = [
     "MalformedDumpError", "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError",
     "Recipe", "RecipeError", "Report", "RowCounts", "Rows", "Selection", "Setting", "SiteResult",
     "So2docsError", "SpillError", "SpillTakenError", "StrictError", "Summary", "TableCounts",
-    "TablesReport", "Tags", "TagsReport", "TruncatedDumpError", "WorkerDiedError", "__version__",
-    "convert", "convert_all", "diff", "documents", "for_each_site", "inspect", "inspect_output",
-    "read", "rows", "tables", "tags", "to_sqlite",
+    "TablesReport", "TruncatedDumpError", "WorkerDiedError", "__version__", "convert",
+    "convert_all", "diff", "documents", "for_each_site", "inspect", "inspect_output", "read",
+    "rows", "tables", "to_sqlite",
 ]  # fmt: skip
 _MODULES = {
     "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "extensions.changes.diff",
@@ -94,15 +93,13 @@ _MODULES = {
     "Setting": "extensions.recipes.recipe", "SiteResult": "extensions.sites.tasks",
     "So2docsError": "errors", "SpillError": "errors", "SpillTakenError": "errors",
     "StrictError": "errors", "Summary": "extensions.changes.compare", "TableCounts": "counts",
-    "TablesReport": "extensions.tables.report", "Tags": "extensions.tables.tags",
-    "TagsReport": "extensions.tables.tags", "TruncatedDumpError": "errors",
+    "TablesReport": "extensions.tables.report", "TruncatedDumpError": "errors",
     "WorkerDiedError": "errors", "convert": "api.convert", "convert_all": "extensions.sites.batch",
     "diff": "extensions.changes.diff", "documents": "api.documents",
     "for_each_site": "extensions.sites.each_site", "inspect": "extensions.inspection.inspect",
     "inspect_output": "extensions.inspection.output", "open": "reader.collection",
     "read": "reader.reading", "rows": "extensions.tables.stream",
-    "tables": "extensions.tables.tables", "tags": "extensions.tables.tags",
-    "to_sqlite": "extensions.sqlite.build",
+    "tables": "extensions.tables.tables", "to_sqlite": "extensions.sqlite.build",
 }  # fmt: skip
 # [[[end]]]
 

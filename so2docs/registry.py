@@ -45,13 +45,11 @@ CAPABILITIES = {
     "tables": Capability(
         commands={
             "tables": "Write the tables of a dump as Parquet, CSV or a database.",
-            "tags": "Write the tags of a dump with their excerpts and wikis.",
         },
         names={
             "report": "FlatTable TablesReport",
             "stream": "Rows rows",
             "tables": "tables",
-            "tags": "Tags TagsReport tags",
         },
     ),
     "sites": Capability(
@@ -73,7 +71,7 @@ CAPABILITIES = {
     ),
     "serve": Capability(
         commands={
-            "serve": "Read an output or a database in a browser.",
+            "serve": "Read a database or a dump in a browser.",
             "mcp": "Let a language model search and read a database.",
         }
     ),

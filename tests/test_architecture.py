@@ -96,9 +96,8 @@ ONLY_USERS = {
         "extensions.spark.jobs",
     },
     "sqlite3": {
-        "extensions.tables.tags",
+        "extensions.tables.sqlite_writer",
         "commands",
-        "extensions.sqlite_file",
         "store.sqlite_errors",
         "extensions.serve.agents",
         "extensions.serve.app",
@@ -106,9 +105,6 @@ ONLY_USERS = {
         "spill",
         "extensions.sqlite.about",
         "extensions.sqlite.build",
-        "extensions.sqlite.layout",
-        "extensions.sqlite.rows",
-        "extensions.sqlite.search",
     },
     "click": {
         "cli",
@@ -165,7 +161,6 @@ def test_no_circle() -> None:
 
 SEPARATE = [
     ("tables", "sqlite"),
-    ("sqlite", "tables"),
     ("changes", "tables"),
     ("tables", "changes"),
     ("changes", "sqlite"),
@@ -180,7 +175,6 @@ def test_products_do_not_import_each_other() -> None:
         for name in MODULES
         for other in of_package(name)
         if name.startswith("extensions.") and other.startswith("extensions.")
-        if other != "extensions.tables.tags"
     }
     assert imported.isdisjoint(SEPARATE)
 

@@ -22,6 +22,7 @@ import so2docs
 from so2docs.extensions.serve.query import parse
 from so2docs.extensions.serve.store import Store
 from so2docs.extensions.sqlite.about import read_about
+from so2docs.extensions.sqlite.texts import texts_of_posts
 
 NEEDS = Path(__file__).with_name("search_needs.tsv")
 _FIRST = 10
@@ -46,13 +47,15 @@ def find_dump(folder: Path, site: str) -> Path:
 def searches(database: Path) -> Iterator[dict[str, Search]]:
     """Open a database, and yield the search of the reader and plain BM25."""
     about = read_about(str(database))
-    store = Store(about, about.sites[0])
+    store = Store(about)
     with closing(sqlite3.connect(database)) as connection:
         connection.execute(
             "CREATE VIRTUAL TABLE temp.plain USING fts5(Title, Tags, Body, tokenize='porter')"
         )
-        connection.execute(
-            "INSERT INTO plain (rowid, Title, Tags, Body) SELECT Id, Title, Tags, Body FROM texts"
+        posts = connection.execute("SELECT * FROM Posts").fetchall()
+        connection.executemany(
+            "INSERT INTO plain (rowid, Title, Tags, Body) VALUES (?, ?, ?, ?)",
+            [text[:4] for text in texts_of_posts(posts)],
         )
 
         def reader(words: str) -> list[int]:

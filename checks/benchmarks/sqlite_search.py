@@ -66,11 +66,11 @@ def latencies(database: str, count: int) -> tuple[list[float], list[float]]:
     """
     about = read_about(database)
     asked = queries(database, count)
-    store = Store(about, about.sites[0])
+    store = Store(about)
     for text in asked:
         search(store, text)
     store.close()
-    store = Store(about, about.sites[0])
+    store = Store(about)
     wall, cpu = [], []
     for text in asked:
         started, spent = time.perf_counter(), time.thread_time()

@@ -7,25 +7,22 @@ declared there, and is declared here only as `like` it, with the words of this p
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, get_args
+from typing import get_args
 
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import (
     BodyAs,
     Core,
     Operation,
-    Search,
     SqlSystem,
     TableErrors,
     TableFormat,
 )
 from so2docs.options.field_paths import parse_field_names
-from so2docs.options.option import IdList, entries, names, option, path
-from so2docs.options.request import tables_to_nest
+from so2docs.options.option import entries, names, option
 from so2docs.options.sites import checked_host
 from so2docs.options.table import PartFilters, like
 from so2docs.progress import Shown
@@ -41,23 +38,6 @@ class ReplaceOptions:
 
     update: bool = like("update", "Replace files made from another input or with other options.")
     force: bool = like("force", "Overwrite existing files.")
-
-
-@dataclass(frozen=True, slots=True)
-class TagsOptions:
-    """Options for reading the tags of a dump."""
-
-    drop_users: IdList | None = like(
-        "drop_users",
-        "Leave out the excerpts and wikis by these users.",
-        more="Other excerpts and wikis do not name these users as editors.",
-    )
-    drop_posts: IdList | None = like("drop_posts", "Leave out these excerpts and wikis.")
-    jobs: int | None = like("jobs")
-    work_dir: str | None = like(
-        "work_dir", "Folder for temporary files.", usually="the system's temporary folder"
-    )
-    progress: Shown = like("progress")
 
 
 def _table_names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
@@ -148,8 +128,8 @@ class RowOptions(PartFilters):
 
 
 @dataclass(frozen=True, slots=True)
-class TableOptions(RowOptions):
-    """Options for writing the tables of a dump as flat files."""
+class SomeTables(RowOptions):
+    """Options for reading the rows of chosen tables."""
 
     only: tuple[str, ...] = option(
         "Input",
@@ -161,6 +141,12 @@ class TableOptions(RowOptions):
         parse=_table_names,
         metavar="TABLES",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions(SomeTables):
+    """Options for writing the tables of a dump as flat files."""
+
     types: bool = option(
         "Output",
         False,
@@ -201,72 +187,22 @@ class TableOptions(RowOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseOptions:
+class DatabaseOptions(SomeTables):
     """Options for making a database with full-text search."""
 
-    search: Search = option(
-        "Output",
-        True,
-        "Content of the search index: titles and tags; also the text of bodies; or no index.",
-        "all",
-    )
-    site_field: str | None = like(
-        "site_field",
-        "Add a column for the site, for several OUTPUTs in one database; ids are only unique per "
-        "site.",
-        more="The column is the first part of every key. Its values are those of the field of this "
-        "name in the documents, or else the name of the source.",
-        remember=None,
-    )
     site: str | None = like(
         "site",
         "The site for links to the original posts.",
-        usually="from the name of OUTPUT",
+        usually="from the name of DUMP",
         parse=lambda name, value: None if value is None else checked_host(value),
     )
-    nest: tuple[str, ...] = like(
-        "nest",
-        "Include these tables of a dump.",
-        parse=lambda name, value: tables_to_nest(names(name, value), {}),
-        remember=sorted,
-    )
-    as_of: str | None = like(
-        "as_of", "Restore the site of a dump as of a time or a day's end (UTC)."
-    )
-    drop_users: IdList | None = like(
-        "drop_users", "Leave out all that these users wrote, when reading a dump."
-    )
-    drop_posts: IdList | None = like("drop_posts", "Leave out these posts, when reading a dump.")
-    tag_texts: Any = option(
-        "Input",
-        True,
-        "Include excerpts and wikis of tags from this output of so2docs tags, or this dump.",
-        usually="those of a dump",
-        more="The result of `so2docs.tags` is also accepted.",
-        accepts=str | os.PathLike[str] | Iterable[dict[str, Any]] | None,
-        metavar="FILE",
-        remember=lambda value: value is not None,
-    )
-    profiles: str | None = option(
-        "Input",
-        True,
-        "Include location, website and self-description of users, from Users.xml of the dump.",
-        accepts=str | os.PathLike[str] | None,
-        parse=path,
-        metavar="DUMP",
-        remember=lambda value: value is not None,
-    )
-    jobs: int | None = like("jobs")
     update: bool = like("update")
     force: bool = like("force", "Overwrite an existing database.")
-    progress: Shown = like("progress")
 
-    def __post_init__(self) -> None:
-        for value, name in ((self.tag_texts, "texts of tags"), (self.profiles, "profiles")):
-            if value is not None and self.site_field is not None:
-                raise OptionError(
-                    f"{name} apply to one site; leave out {flag('site_field')} or the {name}"
-                )
+    def as_tables(self) -> TableOptions:
+        """Return the same options for writing tables."""
+        values = {item.name: getattr(self, item.name) for item in fields(SomeTables)}
+        return TableOptions(**values, format="sqlite")
 
 
 def _operations(name: str, value: str | Iterable[str] | None) -> frozenset[str]:

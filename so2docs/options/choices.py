@@ -15,7 +15,6 @@ TableErrors = Literal["repair", "skip"]
 Operation = Literal["added", "changed", "deleted"]
 TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "duckdb", "arrow"]
 SqlSystem = Literal["postgres", "mysql", "sqlserver", "clickhouse"]
-Search = Literal["titles", "all", "none"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,6 @@ from typing import Any, Literal, TypedDict
 # ]]]
 
 
-NestName = Literal[
-    "comments", "links", "votes", "closings", "history", "history-text", "users", "badges", "all"
-]
 OnlyName = Literal["posts", "comments", "links", "votes", "history", "users", "badges", "tags"]
 FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "parquet"]
 RecipeName = Literal[
@@ -32,6 +29,9 @@ RecipeName = Literal[
     "sft",
     "rag",
     "cqadupstack",
+]
+NestName = Literal[
+    "comments", "links", "votes", "closings", "history", "history-text", "users", "badges", "all"
 ]
 
 
@@ -141,32 +141,13 @@ class TableKeywords(RowKeywords, total=False):
     force: bool
 
 
-class DatabaseKeywords(TypedDict, total=False):
+class DatabaseKeywords(RowKeywords, total=False):
     """Options of `so2docs.to_sqlite`."""
 
+    only: str | Iterable[OnlyName]
     site: str | None
-    tag_texts: str | os.PathLike[str] | Iterable[dict[str, Any]] | None
-    profiles: str | os.PathLike[str] | None
-    as_of: str | date | None
-    drop_users: str | os.PathLike[str] | Iterable[int] | None
-    drop_posts: str | os.PathLike[str] | Iterable[int] | None
-    site_field: str | None
-    nest: str | Iterable[NestName]
-    search: Literal["titles", "all", "none"]
-    jobs: int | None
     update: bool
     force: bool
-    progress: bool | Callable[[int, int | None, str], object]
-
-
-class TagsKeywords(TypedDict, total=False):
-    """Options of `so2docs.tags`."""
-
-    drop_users: str | os.PathLike[str] | Iterable[int] | None
-    drop_posts: str | os.PathLike[str] | Iterable[int] | None
-    jobs: int | None
-    work_dir: str | os.PathLike[str] | None
-    progress: bool | Callable[[int, int | None, str], object]
 
 
 class ComparisonKeywords(TypedDict, total=False):

@@ -18,8 +18,6 @@ from support.places import DUMPS, NO_DUMPS
 from support.table_sites import SITE
 
 import so2docs
-from so2docs.extensions.sqlite.about import connect_to_site, read_about
-from so2docs.extensions.sqlite.rows import stored_documents
 
 NAMES = ("Gold", "Silver", "Bronze")
 BADGES = [
@@ -126,22 +124,13 @@ def test_strict_names_a_badge_without_its_user(site: Path, tmp_path: Path) -> No
         so2docs.convert(site / "Posts.xml", tmp_path / "q.jsonl", nest="badges", errors="strict")
 
 
-def test_formats_and_databases_hold_badges(site: Path, tmp_path: Path) -> None:
+def test_formats_hold_badges(site: Path, tmp_path: Path) -> None:
     nested = {"nest": ["all", "badges"], "jobs": 1}
     expected_documents = expected(site)
     so2docs.convert(site, tmp_path / "q.parquet", **nested)
     assert parquet(tmp_path / "q.parquet") == expected_documents
     so2docs.convert(site, tmp_path / "q.jsonl", format="mongodb", **nested)
     assert mongodb(tmp_path / "q.jsonl") == expected_documents
-    so2docs.convert(site, tmp_path / "plain.jsonl", **nested)
-    so2docs.to_sqlite(tmp_path / "plain.jsonl", tmp_path / "q.db")
-    about = read_about(str(tmp_path / "q.db"))
-    [site_about] = about.sites
-    connection = connect_to_site(about, site_about)
-    try:
-        assert list(stored_documents(connection)) == expected_documents
-    finally:
-        connection.close()
 
 
 def test_schema_and_changes_know_badges_and_bounties(site: Path, tmp_path: Path) -> None:

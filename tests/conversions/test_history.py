@@ -238,8 +238,9 @@ def test_fields_of_the_history(site: Path) -> None:
 
 
 def stored_documents(database: Path) -> list[Any]:
-    from so2docs.extensions.sqlite.about import connect_to_site, read_about
     from so2docs.extensions.sqlite.rows import stored_documents
+
+    from so2docs.extensions.sqlite.about import connect_to_site, read_about
 
     about = read_about(str(database))
     [site_about] = about.sites

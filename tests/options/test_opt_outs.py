@@ -13,13 +13,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from so2docs.extensions.tables.tags import TagsFile
 from support.command import run
 from support.dumps import answer, question, row, write_dump
 from support.packed import seven_zip
 
 import so2docs
 from so2docs import zstd
-from so2docs.extensions.tables.tags import TagsFile
 
 USER, POST, NAME, TEXT = 808080801, 707070701, "Nemo", "SECRET"
 OTHERS = "WORDS OF OTHERS"

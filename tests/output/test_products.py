@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from so2docs.extensions.tables.tags import TagsFile
 from support.dumps import question, row, write_dump
 from support.places import version
 
@@ -25,7 +26,6 @@ from so2docs.extensions.spark.folders import SiteFolder
 from so2docs.extensions.sqlite.about import read_about
 from so2docs.extensions.sqlite.build import DatabaseFile
 from so2docs.extensions.tables.tables import _TableFiles
-from so2docs.extensions.tables.tags import TagsFile
 from so2docs.output.new_files import NewFiles
 from so2docs.output.paths import OutputOfConversion
 from so2docs.output.product import ExistingOutputError, Product, read_provenance

@@ -10,7 +10,7 @@ from blocks import blocks
 
 from so2docs.errors import without_secrets
 from so2docs.extensions.show.page import as_text
-from so2docs.extensions.sqlite.rows import html_to_text
+from so2docs.extensions.sqlite.texts import html_to_text
 from so2docs.parse import core
 from so2docs.parse.bodies import converter
 

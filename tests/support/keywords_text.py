@@ -13,7 +13,6 @@ from so2docs.extensions.options import (
     ReplaceOptions,
     RowOptions,
     TableOptions,
-    TagsOptions,
 )
 from so2docs.options.option import Option
 from so2docs.options.table import QuestionFilters, options_of, taken_by
@@ -48,8 +47,11 @@ CLASSES: dict[str, tuple[tuple[str, ...], Options, str]] = {
         "Options of `so2docs.rows`.",
     ),
     "TableKeywords": (("RowKeywords",), options_of(TableOptions), "Options of `so2docs.tables`."),
-    "DatabaseKeywords": ((), options_of(DatabaseOptions), "Options of `so2docs.to_sqlite`."),
-    "TagsKeywords": ((), options_of(TagsOptions), "Options of `so2docs.tags`."),
+    "DatabaseKeywords": (
+        ("RowKeywords",),
+        options_of(DatabaseOptions),
+        "Options of `so2docs.to_sqlite`.",
+    ),
     "ComparisonKeywords": ((), options_of(ComparisonOptions), "Options of `so2docs.diff`."),
     "ReplaceKeywords": ((), options_of(ReplaceOptions), "Options of `so2docs.Changes.write`."),
 }

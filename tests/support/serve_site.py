@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from threading import Thread
 from typing import Any
-from unittest.mock import patch
 
 import so2docs
+from support.dumps import row, write_dump
 from support.places import SAMPLES
 
 HOST = "bread.stackexchange.com"
@@ -56,23 +56,19 @@ FORMULAS_BODY = (
 )
 
 
-def _application(paths: tuple[Path, ...], formulas: bool | None, images: tuple[Path, ...]) -> Any:
+def _application(paths: tuple[Path, ...]) -> Any:
     from so2docs.extensions.serve.app import application
     from so2docs.extensions.serve.opening import open_stores
-    from so2docs.extensions.serve.pictures import Pictures
 
-    stores = open_stores([str(path) for path in paths], formulas=formulas)
-    return application(stores, Pictures([str(path) for path in images]), local=True)
+    return application(open_stores([str(path) for path in paths]), local=True)
 
 
 @contextmanager
-def served(
-    *paths: Path, formulas: bool | None = None, images: tuple[Path, ...] = ()
-) -> Iterator[str]:
-    """Serve outputs or databases, and yield the URL of the server."""
+def served(*paths: Path) -> Iterator[str]:
+    """Serve databases, and yield the URL of the server."""
     from so2docs.extensions.serve.app import bind, make_server
 
-    server = make_server(_application(paths, formulas, images))
+    server = make_server(_application(paths))
     with bind("127.0.0.1", 0) as bound:
         thread = Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
@@ -83,32 +79,73 @@ def served(
             thread.join()
 
 
-@cache
-def _shared_renderings() -> Any:
-    """Make the renderer of all clients, whose workers start once and end with this process."""
-    from so2docs.extensions.serve.rendering import Renderings
-
-    class Shared(Renderings):
-        def close(self) -> None:
-            pass
-
-    return Shared()
-
-
 @contextmanager
-def asked(*paths: Path, images: tuple[Path, ...] = ()) -> Iterator[Any]:
-    """Yield a client that requests the pages of outputs or databases without a server."""
+def asked(*paths: Path) -> Iterator[Any]:
+    """Yield a client that requests the pages of databases without a server."""
     from starlette.testclient import TestClient
 
-    with patch("so2docs.extensions.serve.app.Renderings", _shared_renderings):
-        application = _application(paths, None, images)
     with TestClient(
-        application,
+        _application(paths),
         base_url="http://localhost",
         raise_server_exceptions=False,
         follow_redirects=False,
     ) as client:
         yield client
+
+
+def listed(page: str) -> list[int]:
+    """Return the ids of the posts in a list, in its order."""
+    return [int(post) for post in re.findall(r'<h3><a href="[^"]*/(?:questions|a)/(\d+)"', page)]
+
+
+def count_of(page: str) -> int:
+    """Return the number of results or questions that a list names."""
+    found = re.search(r"([\d,]+) (?:results?|questions?|tags?|users?)\b", page)
+    return int(found[1].replace(",", "")) if found else 0
+
+
+def make_database(
+    documents: Iterable[dict[str, Any]], path: Path, *, folder: Path | None = None, **options: Any
+) -> so2docs.Database:
+    """Make a database of a dump with these documents, which is written next to it."""
+    folder = folder or path.parent / f"dump-of-{path.stem}"
+    write_tables(folder, documents)
+    return so2docs.to_sqlite(folder, path, jobs=1, **options)
+
+
+def write_tables(folder: Path, documents: Iterable[dict[str, Any]]) -> None:
+    """Write the posts, comments, links, bounties and users of documents as tables of a dump."""
+    rows: dict[str, list[bytes]] = {"Posts": []}
+    users: dict[int, dict[str, Any]] = {}
+
+    def add(table: str, record: dict[str, Any], **values: Any) -> None:
+        for key in ("Owner", "LastEditor", "User"):
+            if record.get(key):
+                users[record[key]["Id"]] = record[key]
+        plain = {k: v for k, v in record.items() if type(v) in (str, int)} | values
+        rows.setdefault(table, []).append(row(**plain))
+
+    for question in documents:
+        answers = question.get("Answers", ())
+        tags = "".join(f"<{tag}>" for tag in question.get("Tags", ()))
+        defaults = {"PostTypeId": 1, "AnswerCount": len(answers)}
+        add("Posts", defaults | question, **({"Tags": tags} if tags else {}))
+        for post in answers:
+            add("Posts", {"PostTypeId": 2, "ParentId": question["Id"]} | post)
+        for post in (question, *answers):
+            for comment in post.get("Comments", ()):
+                add("Comments", {"PostId": post["Id"]} | comment)
+            for link in post.get("Links", ()):
+                add("PostLinks", {k: v for k, v in link.items() if k != "LinkType"})
+            for number, bounty in enumerate(post.get("Bounties", ())):
+                values = {"Id": 100 * post["Id"] + number, "PostId": post["Id"], "VoteTypeId": 8}
+                add("Votes", values | bounty, BountyAmount=bounty["Amount"])
+    if users:
+        rows["Users"] = [
+            row(**{k: v for k, v in user.items() if v is not None}) for user in users.values()
+        ]
+    for table, lines in rows.items():
+        write_dump(folder / f"{table}.xml", *lines)
 
 
 def documents() -> list[dict[str, Any]]:
@@ -164,101 +201,17 @@ def documents() -> list[dict[str, Any]]:
             "Answers": [],
         }
     )  # fmt: skip
-    _add_history(questions)
+    questions[0]["Bounties"] = [
+        {"Amount": 50, "CreationDate": "2024-05-09T00:00:00.000", "UserId": 11}
+    ]
     return questions
-
-
-GUIDS = [f"{number:08d}-0000-4000-8000-000000000000" for number in range(1, 20)]
-
-
-def _entry(number: int, post_id: int, *events: str, **more: Any) -> dict[str, Any]:
-    return {
-        "Id": number,
-        "RevisionGUID": GUIDS[number % len(GUIDS)],
-        "CreationDate": f"2024-05-{number % 28 + 1:02d}T10:00:00.000",
-        "Events": list(events),
-        **more,
-    }
-
-
-def _add_history(questions: list[dict[str, Any]]) -> None:
-    """Add the keys of `--nest history-text`, with revisions and changes of state."""
-    for question in questions:
-        for post in (question, *question["Answers"]):
-            post["History"], post["Revisions"], post["Editors"] = [], 0, []
-    first, last = questions[0], questions[-1]
-    old = "I keep a starter.\nIt is *old*.\n\n" + "".join(f"Line {n}.\n" for n in range(9)) + "End."
-    new = old.replace("*old*", "quite *young*").replace("End.", "The end.")
-    leo, ada = {"UserId": 14, "User": LEO}, {"UserId": 11, "User": ADA}
-    first["History"] = [
-        _entry(
-            1,
-            1,
-            "InitialTitle",
-            "InitialBody",
-            "InitialTags",
-            Title="My sourdough",
-            Body=old,
-            Tags=["bread"],
-            **leo,
-        ),
-        _entry(
-            2,
-            1,
-            "EditTitle",
-            "EditTags",
-            "SuggestedEditApplied",
-            Title="Why my sourdough",
-            Tags=["sourdough", "bread"],
-            Comment="see `[tags]`",
-            ProposedBy=14,
-            ApprovedBy=[11],
-        ),
-        _entry(3, 1, "EditBody", Body=new, **ada),
-        _entry(4, 1, "RollbackBody", Body=old, RollbackTo=GUIDS[1], **ada),
-        _entry(
-            5,
-            1,
-            "PostClosed",
-            CloseReason="Needs more focus",
-            CloseReasonId=104,
-            Voters=[{"Id": 14, "DisplayName": "Léo Brun"}],
-        ),
-        _entry(6, 1, "PostReopened", Voters=[{"Id": 14, "DisplayName": "Léo Brun"}]),
-        _entry(7, 1, "QuestionProtected", **ada),
-        _entry(8, 1, "PostMigratedHere", Url=f"https://{HOST}/questions/3/x"),
-    ]
-    first["Bounties"] = [{"Amount": 50, "CreationDate": "2024-05-09T00:00:00.000", **ada}]
-    first["Answers"][0]["History"] = [
-        _entry(9, 4, "InitialBody", Body="x"),
-        _entry(10, 4, "PostLocked", UserDisplayName="gone"),
-    ]
-    last["History"] = [
-        _entry(11, 901, "InitialTitle", "InitialBody", Title="t", Body="$x$", **ada),
-        _entry(
-            12,
-            901,
-            "PostClosed",
-            CloseReason="Duplicate",
-            CloseReasonId=101,
-            OriginalQuestionIds=[1, 424242],
-            Voters=[{"Id": 14, "DisplayName": "Léo"}, {"Id": 99, "DisplayName": "Zoë"}],
-        ),
-    ]
-    last["Closed"] = {
-        "Reason": "Duplicate",
-        "Date": "2024-05-13T10:00:00.000",
-        "OriginalQuestionIds": [1, 424242],
-    }
-    for question in questions:
-        for post in (question, *question["Answers"]):
-            post["History"] = [entry | {"PostId": post["Id"]} for entry in post["History"]]
 
 
 def make(folder: Path) -> Path:
     """Make a database of the site."""
     path = folder / f"{HOST}.db"
-    so2docs.to_sqlite(documents(), path, site=HOST)
+    everything = "posts,comments,links,votes,users"
+    make_database(documents(), path, site=HOST, only=everything)
     return path
 
 
@@ -326,35 +279,7 @@ def hostile() -> list[dict[str, Any]]:
                 "OwnerUserId": number,
                 "Owner": owner,
                 "ContentLicense": attack,
-                "Closed": {"Reason": attack, "Date": attack},
-                "Bounties": [{"Amount": attack, "UserDisplayName": attack}],
-                "History": [
-                    _entry(3 * number, number, attack, Title=f"x {attack}", Body=f"x\n{attack}"),
-                    _entry(
-                        3 * number + 1,
-                        number,
-                        "EditBody",
-                        Body=f"y {attack}\n{attack} y",
-                        Title=attack,
-                        Tags=[attack],
-                        Comment=attack,
-                        Text=attack,
-                        ProposedBy=number,
-                        ApprovedBy=[attack],
-                    ),
-                    _entry(
-                        3 * number + 2,
-                        number,
-                        "PostClosed",
-                        "PostLocked",
-                        Url=attack,
-                        CloseReason=attack,
-                        UserDisplayName=attack,
-                        RollbackTo=attack,
-                        OriginalQuestionIds=[attack, 2**63 - 1, number + 1],
-                        Voters=[{"DisplayName": attack}, {"Id": attack}, attack],
-                    ),
-                ],
+                "ClosedDate": attack,
                 "Comments": [comment, comment | {"Id": 1000 + number, "Text": markdown}],
                 "Answers": [
                     {

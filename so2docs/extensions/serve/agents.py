@@ -22,10 +22,9 @@ from so2docs.domain import license_at, site_host
 from so2docs.errors import OptionError, So2docsError, did_you_mean
 from so2docs.escape import remove_bidi_controls
 from so2docs.extensions.markdown.conversion import to_markdown
-from so2docs.extensions.recipes.attribution import writers
 from so2docs.extensions.serve.query import END, START, parse
 from so2docs.extensions.serve.store import PAGE, Store, one_deadline, search_all
-from so2docs.extensions.sqlite.rows import is_html
+from so2docs.extensions.sqlite.texts import is_html
 
 CHARACTERS = 20_000
 """Default maximum length of a reply, in characters."""
@@ -82,7 +81,7 @@ class Archive:
             f"{plural(overview['answers'], 'answer')}"
             + f", {overview['first'][:10]} to {overview['last'][:10]}"
             * bool(overview["first"])
-            for name, overview in ((n, s.site.overview) for n, s in self._stores.items())
+            for name, overview in ((n, s.about.overview) for n, s in self._stores.items())
         )
         return (
             "An offline copy of questions and answers from Stack Exchange. Search for words, then "
@@ -105,8 +104,6 @@ class Archive:
         parsed = parse(query)
         if parsed.is_empty:
             raise OptionError("; ".join(["the query is empty", *parsed.problems]))
-        if parsed.has_words and not any(store.about.has_search for store in stores):
-            raise OptionError("this database has no full-text index; search only by filters")
         order = sort if parsed.has_words or sort != "relevance" else "newest"
         hits, count, is_cut = search_all(stores, parsed, order, limit * page)
         last = min(_MOST_PAGES, max(1, -(-count // limit)))
@@ -185,7 +182,7 @@ class Archive:
             return next(iter(self._stores.values()))
         store = self._stores.get(name)
         if name and store is None:
-            hosts = {store.site.host: store for store in self._stores.values()}
+            hosts = {store.about.host: store for store in self._stores.values()}
             names = (
                 site_host(f"{name.lower()}{end}") for end in ("", ".stackexchange.com", ".com")
             )
@@ -207,7 +204,7 @@ class Archive:
         if question_id is not None:
             document = store.document(question_id, store.answer_ids(question_id))
         if document is None:
-            raise OptionError(f"there is no post {post_id} on {store.site.title}")
+            raise OptionError(f"there is no post {post_id} on {store.about.title}")
         return store, document
 
 
@@ -230,31 +227,25 @@ def _describe(row: Post, store: Store) -> str:
     kind = f"question {row['Id']}"
     if row["IsAnswer"]:
         kind = f"answer {row['Id']} to question {row['QuestionId']}"
-    state = ", accepted" if row["IsAccepted"] else f", {row['Answers'] or 0} answers"
+    state = ", accepted" if row["IsAccepted"] else f", {plural(row['AnswerCount'] or 0, 'answer')}"
     title = _line(row["Title"] or f"Question {row['QuestionId']}").translate(_MARKED)
     source = _source(row["Id"], store, is_answer=row["IsAnswer"])
-    about = f"{kind} on {store.site.title}, score {row['Score'] or 0}{state}"
-    author = {"OwnerUserId": row["OwnerUserId"], "OwnerDisplayName": row["Owner"]}
-    by = f"By {_authors(author, store)}; {_license(row)}; {_day(row, 'CreationDate')}{source}"
+    about = f"{kind} on {store.about.title}, score {row['Score'] or 0}{state}"
+    by = f"By {_authors(row, store)}; {_license(row)}; {_day(row, 'CreationDate')}{source}"
     return "\n   ".join((title, about, by, _line(row["Snippet"]).translate(_MARKED)))
 
 
 def _facts(post: Post, store: Store) -> str:
     """Format the id, score, dates, licence, authors and source of a post as Markdown."""
     is_answer = "ParentId" in post
-    facts = [f"{'answer' if is_answer else 'question'} {post['Id']} on {store.site.title}"]
+    facts = [f"{'answer' if is_answer else 'question'} {post['Id']} on {store.about.title}"]
     facts += [f"score {post.get('Score') or 0}"]
     if not is_answer:
         facts += [f"{post.get('ViewCount')} views"] * ("ViewCount" in post)
-        facts += [f"tags: {', '.join(map(str, post.get('Tags') or ()))}"] * ("Tags" in post)
+        facts += [f"tags: {', '.join(map(_line, post['Tags']))}"]
     facts += [f"written {_day(post, 'CreationDate')}"] * ("CreationDate" in post)
     facts += [f"edited {_day(post, 'LastEditDate')}"] * ("LastEditDate" in post)
-    closed: Post = post["Closed"] if isinstance(post.get("Closed"), dict) else {}
-    if closed or post.get("ClosedDate"):
-        reason, originals = closed.get("Reason"), closed.get("OriginalQuestionIds") or []
-        text = f"closed {_day(closed, 'Date') or _day(post, 'ClosedDate')}"
-        text += f" as {reason}" * bool(reason)
-        facts += [text + f", a duplicate of {', '.join(map(str, originals))}" * bool(originals)]
+    facts += [f"closed {_day(post, 'ClosedDate')}"] * ("ClosedDate" in post)
     licence = f"By {_authors(post, store)}; {_license(post)}"
     return f"{'; '.join(facts)}\n{licence}{_source(post['Id'], store, is_answer=is_answer)}"
 
@@ -276,23 +267,27 @@ def _text(post: Post, store: Store) -> str:
 
 
 def _authors(part: Post, store: Store) -> str:
-    """Format the authors of a comment, or of a post and its revisions, as Markdown."""
-    base = f"https://{store.site.host}" if store.site.host else ""
-    named = (
-        f"[{_line(name)}]({url})" if url and base else _line(name)
-        for name, url in writers(part, base)
-    )
-    return ", ".join(named) or "an unknown user"
+    """Format the author of a comment, or the owner and the last editor of a post, as Markdown."""
+    named = []
+    for key in ("User", "Owner", "LastEditor"):
+        user_id = part.get("UserId" if key == "User" else f"{key}UserId")
+        name = part.get(key) or part.get(f"{key}DisplayName")
+        if user_id is None and not name:
+            continue
+        text = _line(name or f"user{user_id}")
+        is_linked = user_id is not None and store.about.host
+        named.append(f"[{text}](https://{store.about.host}/users/{user_id})" if is_linked else text)
+    return ", ".join(dict.fromkeys(named)) or "an unknown user"
 
 
 def _license(part: Post) -> str:
     name = part.get("ContentLicense") or license_at(part.get("CreationDate"))
-    return str(name or "CC BY-SA")
+    return _line(name or "CC BY-SA")
 
 
 def _source(post_id: int, store: Store, *, is_answer: bool) -> str:
     kind = "a" if is_answer else "q"
-    return f"; source: https://{store.site.host}/{kind}/{post_id}" if store.site.host else ""
+    return f"; source: https://{store.about.host}/{kind}/{post_id}" if store.about.host else ""
 
 
 def _day(part: Post, name: str) -> str:
@@ -305,7 +300,10 @@ def _line(text: object) -> str:
 
 
 class _Server(MCPServer):
-    """A server that refuses unknown arguments, and reports errors in arguments without links."""
+    """A server that refuses unknown arguments, and reports errors in arguments without links.
+
+    An argument with the value null counts as left out.
+    """
 
     async def list_tools(self) -> list[Tool]:
         tools = await super().list_tools()
@@ -322,6 +320,7 @@ class _Server(MCPServer):
                     f"{name} has no argument {', '.join(unknown)}{hint}; its arguments are "
                     f"{', '.join(known)}"
                 )
+        arguments = {key: value for key, value in arguments.items() if value is not None}
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

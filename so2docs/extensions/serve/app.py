@@ -1,4 +1,4 @@
-"""Serve outputs and databases over HTTP, with strict security headers."""
+"""Serve databases over HTTP, with strict security headers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import h11
-import orjson
 import uvicorn
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -24,15 +23,13 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from so2docs.errors import So2docsError, flag
 from so2docs.escape import for_terminal
-from so2docs.extensions.serve.pages import Pages, all_sites_routes, wants_json
-from so2docs.extensions.serve.pictures import Pictures
-from so2docs.extensions.serve.rendering import Renderings
+from so2docs.extensions.serve.pages import Pages, all_sites_routes
 from so2docs.extensions.serve.store import Store
 
 _GRACE_SECONDS = 1
@@ -182,33 +179,24 @@ class Guard:
             await refuse(500, "The page failed.")
 
 
-def application(stores: dict[str, Store], pictures: Pictures, *, local: bool) -> Guard:
+def application(stores: dict[str, Store], *, local: bool) -> Guard:
     """Make the ASGI application that serves the sites.
 
     Args:
         stores: The sites by name; if there are several, paths begin with the name of the site.
-        pictures: The pictures of posts.
         local: Reject requests whose `Host` is not this machine.
     """
     environment = _environment()
-    renderings = Renderings()
     several = len(stores) > 1
     sites = {
-        base: Pages(store, base, environment, renderings, several=several)
+        base: Pages(store, base, environment, several=several)
         for base, store in ((f"/{slug}" if several else "", stores[slug]) for slug in stores)
     }
-    hosts = {pages.store.site.host: pages for pages in sites.values() if pages.store.site.host}
+    hosts = {pages.store.about.host: pages for pages in sites.values() if pages.store.about.host}
     for pages in sites.values():
-        pages.sites, pages.pictures = hosts, pictures
-
-    def picture(request: Request) -> Response:
-        content = pictures.read(request.path_params["key"])
-        if content is None:
-            raise HTTPException(404, "Picture not found.")
-        return Response(content[0], media_type=content[1])
+        pages.sites = hosts
 
     routes: list[Any] = [Mount("/static", StaticFiles(directory=_STATIC), name="static")]
-    routes.append(Route("/pictures/{key}", picture))
     for base, pages in sites.items():
         routes += [Mount(base, routes=pages.routes())] if base else pages.routes()
     if several:
@@ -217,8 +205,6 @@ def application(stores: dict[str, Store], pictures: Pictures, *, local: bool) ->
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
-        renderings.close()
-        pictures.close()
         for store in stores.values():
             store.close()
 
@@ -228,9 +214,6 @@ def application(stores: dict[str, Store], pictures: Pictures, *, local: bool) ->
         headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
         if is_http and status in (301, 302, 307, 308):
             return RedirectResponse(headers["location"], status)
-        if wants_json(request):
-            content = orjson.dumps({"status": status, "error": text})
-            return Response(content, status, headers, media_type="application/json")
         values = {"title": text, "status": status, "site": None, "base": "", "q": ""}
         pages = sites.get("/" + request.url.path.split("/")[1] if several else "")
         # If the database cannot be read, the page has no navigation.

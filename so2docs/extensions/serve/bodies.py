@@ -1,4 +1,4 @@
-"""Render bodies, comments and titles as safe HTML, and mark changed lines. Pure functions.
+"""Render bodies, comments and titles as safe HTML. Pure functions.
 
 nh3 sanitizes bodies; links to pages of this reader become local, code is highlighted, and formulas
 become MathML. Every pattern takes linear time for any text.
@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import unified_diff
 from functools import cache
-from itertools import accumulate, chain, islice
+from itertools import accumulate
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -23,41 +22,19 @@ from so2docs.extensions.markdown.elements import ATTRIBUTES
 from so2docs.extensions.markdown.formulas import pieces
 from so2docs.extensions.serve.links import AFTER_ADDRESS, parse_link
 from so2docs.extensions.serve.mathml import mathml
-from so2docs.extensions.serve.pictures import picture_key
-from so2docs.extensions.sqlite.rows import is_html
+from so2docs.extensions.sqlite.texts import is_html
 
-_CONTEXT = 2
-"""Number of unchanged lines shown before and after a change."""
-_MOST_LINES = 1_000
-"""Maximum number of lines of which two versions are compared; otherwise, all of them are shown as
-changed, because the time of a comparison grows with the square of the number."""
+Kind = Literal["body", "comment", "title"]
 
-
-def diff(old: str, new: str) -> str:
-    """Return the changed lines of a text as HTML, with the unchanged lines around them."""
-    before, after = old.splitlines(), new.splitlines()
-    lines: Iterator[str]
-    if len(before) + len(after) > _MOST_LINES:
-        lines = chain((f"-{line}" for line in before), (f"+{line}" for line in after))
-    else:
-        lines = islice(unified_diff(before, after, n=_CONTEXT, lineterm=""), 2, None)
-    return "".join(
-        '<div class="gap">…</div>' if line[0] == "@" else f"<{tag}>{_escape(line[1:])}</{tag}>"
-        for line in lines
-        for tag in [_LINES.get(line[0], "div")]
-    )
-
-
-_LINES = {"-": "del", "+": "ins"}
-
-Kind = Literal["body", "comment", "title", "diff", "plain"]
+Text = tuple[Kind, str]
 
 # nh3 sets `rel` itself.
 _ATTRIBUTES = {tag: {*names} - {"rel"} for tag, names in ATTRIBUTES.items()}
-_MOST_CODE = 20_000
-_MOST_DEPTH = 200
-"""Maximum nesting depth of elements; a deeper body is shown as its source, because HTML parsers
-take time quadratic in the depth."""
+_MOST_CODE = 5_000
+"""Maximum number of characters of highlighted code; some lexers take quadratic time."""
+_MOST_WORK = 200_000
+"""Maximum product of the depth of a body and the number of its tags; a body with more is shown as
+its source, because HTML parsers may repeat all open elements at each tag."""
 _VOID = {"area", "br", "col", "hr", "img", "input", "wbr"}
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
 # Matches output of nh3, where `<` and `>` in text and `"` in attributes are escaped.
@@ -95,12 +72,10 @@ class Renderer:
 
     Attributes:
         host: The site's host name, for links without a host; None if unknown.
-        pages: Paths in this reader of linked pages, by `Link.key`, and of pictures, by
-            `picture KEY`.
+        pages: Paths in this reader of linked pages, by `Link.key`.
         images: Whether images are loaded from their URLs.
         tags: Tags of the question, which suggest the language of its code.
         sign: The delimiter of formulas, `$` or `\$`; empty on sites without formulas.
-        macros: Macros defined in earlier formulas of the page, by name.
     """
 
     host: str | None = None
@@ -108,21 +83,20 @@ class Renderer:
     images: bool = False
     tags: tuple[str, ...] = ()
     sign: str = ""
-    macros: dict[str, str] = field(default_factory=dict)
 
-    def render(self, kind: Kind, text: str) -> str:
-        """Render a text as HTML; a `diff` is an old and a new text, separated by U+0000."""
+    def render(self, kind: Kind, text: str) -> Markup:
+        """Render a text as HTML; one that a library fails to convert is shown as its source."""
         text = remove_bidi_controls(text)
-        if kind == "body":
-            return self._body(text)
-        if kind == "comment":
-            return "".join(self._comment(text))
-        if kind == "title":
-            return "".join(self._with_formulas(text, mark_words))
-        if kind == "diff":
-            old, _, new = text.partition("\0")
-            return diff(old, new)
-        return str(Markup('<div class="plain">{}</div>').format(text.replace("\0", "\n\n")))
+        try:
+            if kind == "body":
+                return Markup(self._body(text))
+            if kind == "comment":
+                return Markup("".join(self._comment(text)))
+            return Markup("".join(self._with_formulas(text, mark_words)))
+        except BaseException as error:  # Compiled libraries also raise other errors.
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                raise
+            return plain(text)
 
     def _body(self, body: str) -> str:
         """Render a body as safe HTML; a plain-text body keeps its line breaks."""
@@ -130,8 +104,8 @@ class Renderer:
             return ""
         if not is_html(body):
             return f'<div class="plain">{"".join(self._with_formulas(body, _escape))}</div>'
-        if _is_deep(body):
-            return self.render("plain", body)
+        if _is_costly(body):
+            return plain(body)
         safe = nh3.clean(
             body,
             tags=set(ATTRIBUTES),
@@ -209,7 +183,7 @@ class Renderer:
                 yield render_text(part.replace(r"\$", "$") if self.sign == "$" else part)
                 continue
             tex = remove_marks(piece.tex).replace("\0", " ")
-            formula = mathml(tex, is_block=piece.is_block, macros=self.macros)
+            formula = mathml(tex, is_block=piece.is_block)
             if formula is None:
                 source = _escape(remove_marks(part))
                 yield f'<span class="tex">{source}</span>'
@@ -288,9 +262,6 @@ class Renderer:
     def _image(self, tag: str) -> str:
         attributes = dict(_ATTRIBUTE.findall(tag))
         source, alt = attributes.get("src", ""), attributes.get("alt", "") or "image"
-        key = picture_key(unescape(source))
-        if key and (path := self.pages.get(f"picture {key}")):
-            return f'<img src="{path}" alt="{alt}" loading="lazy">'
         if self.images and source:
             return f'<img src="{source}" alt="{alt}" loading="lazy" referrerpolicy="no-referrer">'
         return f'<span class="image">{alt} <span class="where">{source}</span></span>'
@@ -350,10 +321,16 @@ def _lexer(name: str) -> Any:
         return None
 
 
-def _is_deep(body: str) -> bool:
-    """Whether the elements of a body are nested deeper than `_MOST_DEPTH`."""
-    steps = (-1 if end else 1 for end, name in _TAG.findall(body) if name.lower() not in _VOID)
-    return any(depth > _MOST_DEPTH for depth in accumulate(steps))
+def _is_costly(body: str) -> bool:
+    """Whether a parser may take long for a body; see `_MOST_WORK`."""
+    tags = _TAG.findall(body)
+    steps = (-1 if end else 1 for end, name in tags if name.lower() not in _VOID)
+    return max(accumulate(steps), default=0) * len(tags) > _MOST_WORK
+
+
+def plain(text: str) -> Markup:
+    """Show a text as it is, with its line breaks."""
+    return Markup('<div class="plain">{}</div>').format(text)
 
 
 def mark_words(text: str) -> str:

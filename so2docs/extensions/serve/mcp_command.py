@@ -14,17 +14,17 @@ from so2docs.standard_streams import is_closed
 
 @command(
     """
-    so2docs mcp questions.db
+    so2docs mcp sample.stackexchange.com.db
     so2docs mcp beer.db cooking.db
     """
 )
-@click.argument("paths", nargs=-1, required=True, metavar="DATABASE|OUTPUT|DUMP...")
+@click.argument("paths", nargs=-1, required=True, metavar="DATABASE|DUMP...")
 @table_option("site", "The site for links to the original posts, if a database is made.")
 @quiet
 def mcp(*, paths: tuple[str, ...], site: str | None, quiet: bool) -> None:
     """Let a language model search and read a site, over the Model Context Protocol.
 
-    For an OUTPUT or a DUMP, this command first makes a database, as `so2docs serve` does. A program
+    For a DUMP, this command first makes a database, as `so2docs serve` does. A program
     such as an editor or an assistant starts this command and communicates with it over standard
     input and output. The tools are search, get_question and get_answers, which return Markdown of
     limited length with source, licence and authors. Nothing is loaded from the network.

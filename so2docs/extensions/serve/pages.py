@@ -1,4 +1,4 @@
-"""Answer requests for the pages of one or more sites, as HTML or JSON."""
+"""Answer requests for the pages of one or more sites."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 import orjson
 from jinja2 import Environment
 from markupsafe import Markup
-from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -20,11 +20,9 @@ from so2docs.domain import licenses
 from so2docs.escape import remove_bidi_controls
 from so2docs.extensions.markdown.formulas import without_cut_formula
 from so2docs.extensions.serve import charts, thread
-from so2docs.extensions.serve.bodies import Renderer, mark_words, remove_marks
+from so2docs.extensions.serve.bodies import Renderer, Text, mark_words
 from so2docs.extensions.serve.links import Link, find_links
-from so2docs.extensions.serve.pictures import Pictures, picture_keys
 from so2docs.extensions.serve.query import Query, parse
-from so2docs.extensions.serve.rendering import Renderings, Text
 from so2docs.extensions.serve.store import (
     ANSWER_SORTS,
     ANSWERS_PAGE,
@@ -56,20 +54,17 @@ def plots(overview: dict[str, Any]) -> Markup:
 MOST_PAGES = 500
 _MOST_PAGES_OF_ALL_SITES = 25
 _ON_FRONT = 6
-_ON_QUESTION = 5
 _ON_PROFILE = 10
 _PREFIXES = {"comment": "posts/comments", "user": "users"}
-_MADE = ("title", "snippet", "tags", "base")
-"""Keys of rows that only templates use; JSON answers leave them out."""
-_NOT_INCLUDED = {
-    "Comments": "comments",
-    "Links": "links between questions",
-    "Votes": "votes",
-    "Owner": "users",
-    "Answers": "answers",
-    "History": "close reasons and revisions",
+_TABLES = {
+    "comments": "comments",
+    "links": "links between questions",
+    "votes": "votes",
+    "users": "users",
+    "badges": "badges",
+    "tags": "descriptions of tags",
 }
-"""Parts of documents, with the names by which the page `about` lists missing ones."""
+"""Tables, with the names by which the page `about` lists missing ones."""
 
 Values = dict[str, Any]
 
@@ -86,15 +81,8 @@ class _UserId(IntegerConvertor):
     regex = "-?[0-9]{1,18}"
 
 
-class _Json(StringConvertor):
-    """The end of a path: `.json` or nothing."""
-
-    regex = r"(?:\.json)?"
-
-
 register_url_convertor("post", _PostId())
 register_url_convertor("user", _UserId())
-register_url_convertor("json", _Json())
 
 
 class Pages:
@@ -105,7 +93,6 @@ class Pages:
         store: Store,
         base: str,
         environment: Environment,
-        renderings: Renderings,
         *,
         several: bool,
     ) -> None:
@@ -115,24 +102,20 @@ class Pages:
             store: The database of the site.
             base: Prefix of the paths of this site.
             environment: The Jinja environment with the templates.
-            renderings: The renderer of texts.
             several: Whether the server has several sites.
         """
         self.store, self.base, self.several = store, base, several
-        self.sites = {store.site.host or "": self}
-        self.pictures = Pictures()
+        self.sites = {store.about.host or "": self}
         self._environment = environment
-        self._renderings = renderings
 
     def routes(self) -> list[Route]:
         """List the routes of this site."""
         table = {
             "/": self.front,
-            "/index.json": self.front,
-            "/questions{end:json}": self.questions,
+            "/questions": self.questions,
             "/questions/tagged/{tag}": self.questions,
             "/unanswered": self.unanswered,
-            "/questions/{id:post}{end:json}": self.question,
+            "/questions/{id:post}": self.question,
             "/questions/{id:post}/{title}": self.question,
             "/questions/{question:post}/{title}/{id:post}": self.post,
             "/q/{id:post}": self.post,
@@ -141,55 +124,41 @@ class Pages:
             "/a/{id:post}/{user:user}": self.post,
             "/posts/{id:post}": self.post,
             "/posts/comments/{id:post}": self.comment,
-            "/posts/{id:post}/revisions{end:json}": self.revisions,
-            "/tags{end:json}": self.tags,
+            "/tags": self.tags,
             "/tags/{tag}/info": self.questions,
-            "/users{end:json}": self.users,
-            "/users/{id:user}{end:json}": self.user,
+            "/users": self.users,
+            "/users/{id:user}": self.user,
             "/users/{id:user}/{name}": self.user,
-            "/search{end:json}": self.search,
-            "/about{end:json}": self.about,
+            "/search": self.search,
+            "/about": self.about,
         }
         return [Route(path, handler) for path, handler in table.items()]
 
-    def _answer(self, request: Request, template: str, values: Values, data: Values) -> Response:
-        return _answer(request, self._environment, template, self.common() | values, data)
+    def _answer(self, template: str, values: Values) -> Response:
+        return _answer(self._environment, template, self.common() | values)
 
-    def _list(
-        self,
-        request: Request,
-        name: str,
-        results: ResultPage,
-        query: Values,
-        values: Values,
-        *,
-        path: str = "",
-    ) -> Response:
+    def _list(self, name: str, results: ResultPage, query: Values, values: Values) -> Response:
         """Make the response for one page of a list.
 
         Args:
-            request: The request.
-            name: Name of the list and of its template.
+            name: Name of the list, of its template and its path.
             results: The rows of the page.
             query: URL parameters to keep in the links to the previous and next page.
             values: Other values for the template.
-            path: Path of the list; `/{name}` if empty.
         """
         given = {key: value or None for key, value in query.items()}
-        links = _page_links(f"{self.base}{path or f'/{name}'}", given, results)
+        links = _page_links(f"{self.base}/{name}", given, results)
         values = {"rows": results.rows, "count": results.count, **query, **values, **links}
-        rows = [{n: v for n, v in row.items() if not n.startswith("Old")} for row in results.rows]
-        data = {name: rows, "page": results.page, "more": results.has_more, "count": results.count}
-        return self._answer(request, f"{name}.html", values, data)
+        return self._answer(f"{name}.html", values)
 
     def common(self) -> Values:
         """Return the template values that every page of the site needs."""
         return {
             "q": "",
             "base": self.base,
-            "site": self.store.site,
+            "site": self.store.about,
             "several": self.several,
-            "has_users": self.store.has_users,
+            "has_users": self.store.has("users"),
             "about": self.store.about,
         }
 
@@ -222,22 +191,19 @@ class Pages:
 
     def _render(self, renderer: Renderer, texts: Iterable[Text]) -> dict[Text, Markup]:
         """Render texts, and map each text to its HTML."""
-        some = list(dict.fromkeys(texts))
-        return dict(zip(some, self._renderings.render(renderer, some), strict=True))
+        return {text: renderer.render(*text) for text in dict.fromkeys(texts)}
 
     def _linked_pages(self, texts: Iterable[str]) -> dict[str, str]:
         """Map the `Link.key` of each link in the texts to the path of its page in this reader.
 
-        Links to missing pages are left out. A picture on disk has the key `picture KEY`.
+        Links to missing pages are left out.
         """
         links: dict[str, list[Link]] = {}
-        texts = list(texts)
-        for link in set(find_links(texts, self.store.site.host)):
+        for link in set(find_links(texts, self.store.about.host)):
             links.setdefault(link.host, []).append(link)
         # Include this site even if its database names no host.
-        sites = self.sites | {self.store.site.host or "": self}
-        keys = self.pictures.find(picture_keys(texts))
-        pages = {f"picture {key}": f"/pictures/{key}" for key in keys}
+        sites = self.sites | {self.store.about.host or "": self}
+        pages: dict[str, str] = {}
         for host in links.keys() & sites.keys():
             pages |= sites[host].find_pages(links[host])
         return pages
@@ -273,21 +239,20 @@ class Pages:
 
     def front(self, request: Request) -> Response:
         """Show counts, plots, and the latest and best questions."""
-        overview = self.store.site.overview
+        overview = self.store.about.overview
         questions = Query(kinds=frozenset({"question"}))
         latest, best = (
             self.store.summaries(self.store.hits(questions, sort).hits[:_ON_FRONT])
             for sort in ("newest", "score")
         )
-        data = {"overview": overview, "latest": latest, "best": best}
         values = {
-            "title": self.store.site.title,
+            "title": self.store.about.title,
             "overview": overview,
             "plots": plots(overview),
             "latest": self.with_titles(latest),
             "best": self.with_titles(best),
         }
-        return self._answer(request, "front.html", values, data)
+        return self._answer("front.html", values)
 
     def questions(self, request: Request) -> Response:
         """Show a list of questions: all, those from a year, or those with all of some tags."""
@@ -295,7 +260,7 @@ class Pages:
         tags = self.store.tag_names(
             request.path_params.get("tag", request.query_params.get("tag", ""))
         )
-        years = [] if tags else sorted(self.store.site.overview["questions_by_year"])
+        years = [] if tags else sorted(self.store.about.overview["questions_by_year"])
         year = request.query_params.get("year", "") if years else ""
         if year not in ("", *years):
             raise HTTPException(404, f"There are no questions from the year {year}.")
@@ -306,7 +271,7 @@ class Pages:
         if year:
             query.add("{p}.CreationDate BETWEEN ? AND ?", year, f"{year}~")
         if unanswered:
-            query.add("{q}.Answers = 0")
+            query.add("{q}.AnswerCount = 0")
         found = self.store.hits(query, sort)
         rows = self.store.summaries(found.hits[PAGE * (page - 1) : PAGE * page])
         results = ResultPage(rows, found.total, page=page)
@@ -327,7 +292,7 @@ class Pages:
             "sort": sort,
             "unanswered": "1" if unanswered else None,
         }
-        return self._list(request, "questions", results, parameters, values)
+        return self._list("questions", results, parameters, values)
 
     def unanswered(self, request: Request) -> Response:
         """Redirect to the questions without an answer."""
@@ -345,7 +310,7 @@ class Pages:
     def _renderer(self, texts: Iterable[str], **settings: Any) -> Renderer:
         """Make a renderer for texts, in which links to pages of this reader become local."""
         pages = self._linked_pages(texts)
-        return Renderer(self.store.site.host, pages, sign=self.store.sign, **settings)
+        return Renderer(self.store.about.host, pages, sign=self.store.sign, **settings)
 
     def _body(self, renderer: Renderer, body: str) -> Markup | None:
         """Convert a body to safe HTML; None if it is empty."""
@@ -355,21 +320,21 @@ class Pages:
         """Show all tags, or those whose names contain a string."""
         like = request.query_params.get("like", "").strip()
         results = self.store.tags(like, page_number(request))
-        return self._list(request, "tags", results, {"like": like}, {"title": "Tags"})
+        return self._list("tags", results, {"like": like}, {"title": "Tags"})
 
     def users(self, request: Request) -> Response:
         """Show all users, or those whose names contain a string."""
-        if not self.store.has_users:
+        if not self.store.has("users"):
             raise HTTPException(
                 404,
-                "This database has no users; rebuild it from documents made with --nest users.",
+                "This database has no users; make it of a dump with Users.xml.",
             )
         like = request.query_params.get("like", "").strip()
         sort = _choice(request, "sort", tuple(USER_SORTS))
         results = self.store.users(like, sort, page_number(request))
         values = {"title": "Users", "sorts": list(USER_SORTS)}
         query = {"like": like, "sort": sort}
-        return self._list(request, "users", results, query, values)
+        return self._list("users", results, query, values)
 
     def user(self, request: Request) -> Response:
         """Show a user with their best or latest questions and answers."""
@@ -387,7 +352,7 @@ class Pages:
         about, website = user["AboutMe"] or "", user["WebsiteUrl"] or ""
         renderer = self._renderer([about, website])
         address = renderer.address(website) or ""
-        host = self.store.site.host
+        host = self.store.about.host
         values = {
             "title": name,
             "user": user,
@@ -398,44 +363,30 @@ class Pages:
             "source": f"https://{host}/users/{user_id}" if host else None,
             **{kind: self.with_titles(rows) for kind, rows in posts.items()},
         }
-        return self._answer(request, "user.html", values, {"user": user, **posts})
+        return self._answer("user.html", values)
 
     def about(self, request: Request) -> Response:
         """Show the page about the site: content, source and licences."""
-        about, site = self.store.about, self.store.site
-        data = {
-            "site": site.title,
-            "host": site.host,
-            "sources": [
-                {"name": file.name, "bytes": file.bytes} for file in about.record.input if file.name
-            ],
-            "overview": site.overview,
+        about = self.store.about
+        values = {
+            "title": "About",
+            "sources": {file.name: file for file in about.record.input if file.name}.values(),
+            "overview": about.overview,
             "rows": about.rows,
-            "missing": [
-                *(name for path, name in _NOT_INCLUDED.items() if path not in site.parts),
-                *["badges"] * (not self.store.has_badges),
-                *["descriptions of tags"] * (not about.record.options["tag_texts"]),
-                *["profiles of users"] * (not about.record.options["profiles"]),
-            ],
-            "search": about.record.options["search"],
+            "missing": [name for table, name in _TABLES.items() if not self.store.has(table)],
             "so2docs": about.record.version,
+            "licenses": licenses(),
         }
-        values = {"title": "About", "licenses": licenses(), **data, "site": site}
-        return self._answer(request, "about.html", values, data)
+        return self._answer("about.html", values)
 
     def search(self, request: Request) -> Response:
         """Show the posts that match a search."""
-        return self._answer(request, "search.html", *_search(request, [self], self.base))
+        return self._answer("search.html", _search(request, [self], self.base))
 
     def question(self, request: Request) -> Response:
         """Show a question with a page of its answers."""
         question_id = request.path_params["id"]
         sort = _choice(request, "sort", ANSWER_SORTS)
-        if wants_json(request):
-            document = self.store.document(question_id)
-            if document is None:
-                raise HTTPException(404, f"There is no question {question_id} here.")
-            return Response(orjson.dumps(document), media_type="application/json")
         answer_ids = self.store.answer_ids(question_id, sort)
         page = min(page_number(request), max(1, -(-len(answer_ids) // ANSWERS_PAGE)))
         some = answer_ids[ANSWERS_PAGE * (page - 1) : ANSWERS_PAGE * page]
@@ -450,85 +401,37 @@ class Pages:
         query = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
         path = f"{self.base}/questions/{question_id}"
         links, originals = self._links(question_id)
-        closing = thread.closing(document, originals)
         values = {
             **self._thread(document, images=images),
-            "closing": closing and self._known([closing]).entry(closing),
+            "originals": originals,
             "images": images,
             "count": count,
             "sort": sort,
             "sorts": ANSWER_SORTS,
             "links": links,
-            "related": self._related(document, {row["Id"] for row in links} | {*originals}),
             **_page_links(path, query, results),
         }
-        return self._answer(request, "question.html", values, document)
+        return self._answer("question.html", values)
 
     def _thread(self, document: Values, *, images: bool) -> Values:
         texts = list(thread.document_texts(document))
-        tags = tuple(thread.tags(document))
+        tags = tuple(document["Tags"])
         renderer = self._renderer((text for _, text in texts), images=images, tags=tags)
-        return thread.thread(document, self._render(renderer, texts), self.store.site.host)
+        return thread.thread(document, self._render(renderer, texts), self.store.about.host)
 
-    def _known(self, entries: list[Values]) -> thread.Known:
-        """Look up the users and questions that history entries refer to."""
-        titles = self.store.titles(thread.original_ids(entries))
-        html_titles = self._titles(title for title in titles.values() if title)
-        urls = [entry["Url"] for entry in entries if isinstance(entry.get("Url"), str)]
-        return thread.Known(
-            self.base,
-            self.store.site.host,
-            self.store.user_names(thread.user_ids(entries)),
-            {number: html_titles.get(title or "") for number, title in titles.items()},
-            self._renderer(urls).address,
-        )
-
-    def revisions(self, request: Request) -> Response:
-        """Show the history of a post: its revisions and other events."""
-        post_id, question_id = self._find_post(request)
-        if not self.store.has_history:
-            raise HTTPException(
-                404,
-                "This database has no history; rebuild it from documents made with --nest history.",
-            )
-        results = self.store.revisions(post_id, page_number(request))
-        known = self._known(results.rows)
-        texts = (text for row in results.rows for _, text in thread.entry_texts(row))
-        rendered = self._render(Renderer(), texts)
-        title = self.store.titles([question_id]).get(question_id) or f"Question {question_id}"
-        values = {
-            "title": f"Revisions: {title}",
-            "heading": self._titles([title])[title],
-            "post": {"id": post_id, "is_answer": post_id != question_id},
-            "rows": [
-                known.entry(row)
-                | {"number": row["Number"]}
-                | {"texts": [(name, rendered[text]) for name, text in thread.entry_texts(row)]}
-                for row in results.rows
-            ],
-        }
-        path = f"/posts/{post_id}/revisions"
-        return self._list(request, "revisions", results, {}, values, path=path)
-
-    def _links(self, question_id: int) -> tuple[list[Values], list[int]]:
-        """Find the questions linked to or from a question, and the ids of its originals."""
+    def _links(self, question_id: int) -> tuple[list[Values], list[Values]]:
+        """Find the questions linked to or from a question, and those that it is a duplicate of."""
         rows: dict[int, Values] = {}
         # List a question with several links only once, as a duplicate if one of the links marks it
         # as a duplicate.
         links = self.store.linked_questions(question_id)
-        for row in sorted(links, key=lambda row: row["kind"] != "duplicate"):
+        for row in sorted(links, key=lambda row: not row["is_duplicate"]):
             label = "links here" if row["is_from"] else ""
-            label = "duplicate of this" if row["kind"] == "duplicate" else label
+            label = "duplicate of this" if row["is_duplicate"] else label
             rows.setdefault(row["Id"], row | {"label": label})
-        originals = [
-            row["Id"] for row in rows.values() if row["kind"] == "duplicate" and not row["is_from"]
-        ]
-        return self._named([row for row in rows.values() if row["Id"] not in originals]), originals
-
-    def _related(self, document: Values, listed: Container[int]) -> list[Values]:
-        """Find questions that share tags with this question and are not listed already."""
-        rows = self.store.related_questions(document["Id"], thread.tags(document))
-        return self._named([row for row in rows if row["Id"] not in listed][:_ON_QUESTION])
+        named = self._named(list(rows.values()))
+        originals = [row for row in named if row["is_duplicate"] and not row["is_from"]]
+        return [row for row in named if row not in originals], originals
 
     def _named(self, rows: Sequence[Values]) -> list[Values]:
         """Add titles as HTML to rows of questions; a missing title becomes `Question ID`."""
@@ -579,39 +482,29 @@ class Pages:
 def all_sites_routes(sites: list[Pages], environment: Environment) -> list[Route]:
     """List the routes of the pages for all sites together: the list of sites, and the search."""
 
-    def answer(request: Request, template: str, values: Values, data: Any) -> Response:
+    def answer(template: str, values: Values) -> Response:
         common = {"q": "", "base": "", "site": None, "several": True}
-        return _answer(request, environment, template, common | values, data)
+        return _answer(environment, template, common | values)
 
     def front(request: Request) -> Response:
-        listed = [{"base": pages.base, "site": pages.store.site} for pages in sites]
-        data = [
-            {"path": f"{pages.base}/", "overview": pages.store.site.overview} for pages in sites
-        ]
-        return answer(request, "sites.html", {"title": "Sites", "sites": listed}, data)
+        listed = [{"base": pages.base, "site": pages.store.about} for pages in sites]
+        return answer("sites.html", {"title": "Sites", "sites": listed})
 
     def search(request: Request) -> Response:
-        return answer(
-            request, "search.html", *_search(request, sites, "", _MOST_PAGES_OF_ALL_SITES)
-        )
+        return answer("search.html", _search(request, sites, "", _MOST_PAGES_OF_ALL_SITES))
 
-    table = {"/": front, "/index.json": front, "/search{end:json}": search}
-    return [Route(path, handler) for path, handler in table.items()]
+    return [Route("/", front), Route("/search", search)]
 
 
 def _find(sites: Sequence[Pages], query: Query, sort: str, page: int) -> ResultPage:
     """Return a page of a search's results, merged from all sites."""
     pages = {site.store: site for site in sites}
     stores = list(pages)
-    if query.has_words and not any(store.about.has_search for store in stores):
-        raise HTTPException(
-            404, "This database has no full-text index; rebuild it with --search all."
-        )
     hits, count, is_cut = search_all(stores, query, sort, PAGE * page)
     rows = []
     for store, run in groupby(hits[PAGE * (page - 1) :], key=lambda pair: pair[0]):
         site = pages[store]
-        named = {"base": site.base, "Site": store.site.title} if len(sites) > 1 else {}
+        named = {"base": site.base, "Site": store.about.title} if len(sites) > 1 else {}
         excerpts = store.summaries([hit for _, hit in run], query.words)
         rows += [row | named for row in site.with_titles(excerpts)]
     return ResultPage(rows, count, is_cut, page)
@@ -622,8 +515,8 @@ def _search(
     sites: Sequence[Pages],
     base: str,
     most_pages: int = MOST_PAGES,
-) -> tuple[Values, Values]:
-    """Run a search; return the values of its page for the template, and the data for JSON.
+) -> Values:
+    """Run a search; return the values of its page for the template.
 
     Args:
         request: The request.
@@ -639,7 +532,7 @@ def _search(
     with one_deadline():
         results = ResultPage([], page=page) if query.is_empty else _find(sites, query, sort, page)
     path = f"{base}/search"
-    values = {
+    return {
         "title": f"Search: {text}" if text else "Search",
         "q": text,
         "query": query,
@@ -649,16 +542,6 @@ def _search(
         "rows": results.rows,
         **_page_links(path, {"q": text, "sort": sort}, results, most_pages),
     }
-    posts = [
-        {
-            name: remove_marks(value) if isinstance(value, str) else value
-            for name, value in row.items()
-            if name not in _MADE
-        }
-        for row in results.rows
-    ]
-    data = {"query": text, "page": page, "problems": query.problems, "count": results.count}
-    return values, data | {"posts": posts}
 
 
 def _address(path: str, query: Values) -> str:
@@ -685,18 +568,8 @@ def _page_links(path: str, query: Values, results: ResultPage, most: int = MOST_
     }
 
 
-def _answer(
-    request: Request, environment: Environment, template: str, values: Values, data: Any
-) -> Response:
-    """Make the response: the rendered template, or `data` as JSON if the request asks for it."""
-    if wants_json(request):
-        return Response(orjson.dumps(data), media_type="application/json")
+def _answer(environment: Environment, template: str, values: Values) -> Response:
     return HTMLResponse(environment.get_template(template).render(values))
-
-
-def wants_json(request: Request) -> bool:
-    """Whether the URL of a request asks for JSON."""
-    return request.url.path.endswith(".json")
 
 
 def page_number(request: Request) -> int:

@@ -25,14 +25,14 @@ would apply to the whole process, and could make the request of another user fai
 _NUMBER, _DATE = r"-?\d{1,18}", r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?)?"
 _RANGES = {
     "score": ("{p}.Score", _NUMBER),
-    "answers": ("{q}.Answers", _NUMBER),
+    "answers": ("{q}.AnswerCount", _NUMBER),
     "views": ("{q}.ViewCount", _NUMBER),
     "created": ("{p}.CreationDate", _DATE),
 }
 """Columns of filters with a lower and an upper bound, and patterns of a bound."""
 _STATES = {
-    "answered": "{q}.Answers > 0",
-    "unanswered": "{q}.Answers = 0",
+    "answered": "{q}.AnswerCount > 0",
+    "unanswered": "{q}.AnswerCount = 0",
     "accepted": "{q}.AcceptedAnswerId IS NOT NULL",
     "closed": "{q}.ClosedDate IS NOT NULL",
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from so2docs.commands.options import command, quiet, table_option
@@ -16,13 +14,13 @@ _NEEDED = ("starlette", "uvicorn", "jinja2", "math-core", "nh3", "pygments", "sn
 
 @command(
     """
-    so2docs serve questions.db
-    so2docs serve questions.jsonl.gz --port 8080
+    so2docs serve sample.stackexchange.com.db
+    so2docs serve sample.stackexchange.com.7z --port 8080
     so2docs serve beer.db cooking.db
-    so2docs serve questions/
+    so2docs serve databases/
     """
 )
-@click.argument("paths", nargs=-1, required=True, metavar="DATABASE|OUTPUT|DUMP...")
+@click.argument("paths", nargs=-1, required=True, metavar="DATABASE|DUMP...")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -39,19 +37,6 @@ _NEEDED = ("starlette", "uvicorn", "jinja2", "math-core", "nh3", "pygments", "sn
     help="Address to listen on; 0.0.0.0 gives access to anyone who can reach this machine.",
 )
 @table_option("site", "The site for links to the original posts, if a database is made.")
-@click.option(
-    "--formulas/--no-formulas",
-    default=None,
-    help="Show TeX between $ signs as formulas.  [default: on sites that have them]",
-)
-@click.option(
-    "--images",
-    multiple=True,
-    type=click.Path(exists=True),
-    metavar="FOLDER|ZIP",
-    help="Show the pictures of posts from this folder or ZIP file. Files are named after the keys "
-    "in their URLs, such as KEY.png for i.stack.imgur.com/KEY.png. Repeatable.",
-)
 @click.option("--open/--no-open", "opens", default=False, help="Open the browser.")
 @quiet
 def serve(
@@ -59,27 +44,24 @@ def serve(
     paths: tuple[str, ...],
     port: int,
     host: str,
-    images: tuple[str, ...],
     opens: bool,
     quiet: bool,
-    **options: Any,
+    site: str | None,
 ) -> None:
     """Read a site in the browser: lists, tags, search, questions with their answers.
 
-    The pages work offline: they load nothing from the network. `so2docs sqlite` makes a DATABASE.
-    For an OUTPUT, this command first makes one next to it, and for a DUMP, in the cache folder of
-    the user (~/.cache/so2docs); a message says where, and the same command uses it again. From a
-    folder, all outputs and databases are served; unusable files are skipped with a warning. Only
-    this machine can connect, unless --bind is given.
+    The pages work offline: they load nothing from the network. `so2docs sqlite` makes a DATABASE,
+    also of a part of a site. For a DUMP, this command makes one in the cache folder of the user
+    (~/.cache/so2docs); a message says where, and the same command uses it again. From a folder,
+    all databases are served; unusable files are skipped with a warning. Only this machine can
+    connect, unless --bind is given.
     """
     require_packages("serve", *_NEEDED, extra="serve")
     from so2docs.extensions.serve.app import application, bind, is_loopback, make_server
     from so2docs.extensions.serve.opening import open_stores
-    from so2docs.extensions.serve.pictures import Pictures
 
-    pictures = Pictures(images)
-    stores = open_stores(list(paths), progress=shows_progress(quiet), **options)
-    app = application(stores, pictures, local=is_loopback(host))
+    stores = open_stores(list(paths), progress=shows_progress(quiet), site=site)
+    app = application(stores, local=is_loopback(host))
     with bind(host, port) as bound:
         host_in_url = f"[{host}]" if ":" in host else host
         address = f"http://{host_in_url}:{bound.getsockname()[1]}/"

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import log
 from typing import Any
@@ -30,16 +30,15 @@ from so2docs.extensions.serve.query import (
     quote_phrase,
     snippet,
 )
-from so2docs.extensions.sqlite.about import About, SiteAbout, connect_to_site
-from so2docs.extensions.sqlite.layout import LAYOUTS, NESTED, PROFILE, quoted
-from so2docs.extensions.sqlite.rows import html_to_text, stored_documents
-from so2docs.schema import ANSWERS, OTHER
+from so2docs.extensions.sqlite.about import About, connect
+from so2docs.extensions.sqlite.texts import html_to_text
+from so2docs.extensions.tables.sqlite_writer import SEARCH
+from so2docs.schema import DUMP
 
 PAGE = 20
 TAGS_PAGE = 60
 USERS_PAGE = 40
 ANSWERS_PAGE = 50
-REVISIONS_PAGE = 20
 _RANKED = 20_000
 """Maximum number of posts ranked in a search; ranking takes microseconds for each post with any of
 the words, so only the rarest words are used."""
@@ -59,25 +58,27 @@ _DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
 _STEPS = 50_000
 """Steps of SQLite's virtual machine between two checks of the deadline."""
 _CACHE_KIB = 4 * 1024
-_RELATED_OF = 2_000
-_RELATED = 12
-_MOST_TAGS = 5
-"""Maximum number of tags for finding related questions; no site allows more."""
+_MOST_TAGS = 10
+"""Maximum number of tags in a URL."""
 _BETWEEN_TAGS = re.compile(r"\s+|\+(?=[^+\s])")
 """Separates tags in a URL. A name may end in plus signs, such as `c++`."""
 
 SORTS = {
-    "newest": ("{p}.Id", "DESC"),
+    "newest": ("{p}.CreationDate", "DESC"),
     "score": ("{p}.Score", "DESC"),
     "active": ("{p}.LastActivityDate", "DESC"),
-    "oldest": ("{p}.Id", "ASC"),
+    "oldest": ("{p}.CreationDate", "ASC"),
     "relevance": ("s.Rank", "ASC"),
 }
 """Orders of posts, each with its key in SQL and its direction."""
 _POSTS = {
-    "question": "questions q",
-    "answer": "answers a JOIN questions q ON q.Id = a.ParentId",
+    "question": ("Posts q", "q.PostTypeId = 1"),
+    "answer": ("Posts a JOIN Posts q ON q.Id = a.ParentId", "a.PostTypeId = 2"),
 }
+"""Tables and a condition of each kind of post."""
+_BADGES = ("Gold", "Silver", "Bronze")
+_BOUNTIES = (8, 9)
+"""Types of votes with the start and the end of a bounty."""
 LIST_SORTS = ("newest", "score", "active", "oldest")
 ANSWER_SORTS = ("votes", "newest", "oldest")
 SEARCH_SORTS = ("relevance", "newest", "score")
@@ -132,71 +133,35 @@ class ResultPage:
 
 
 class Store:
-    r"""One site of a database.
+    r"""A database of a site.
 
     Attributes:
         about: The description of the database.
-        site: The description of the site.
         hits: Finds the posts that match a query in an order of `SORTS`; caches the latest results.
         count_terms: Counts the texts with each term of a query; caches the latest results.
         sign: The delimiter of formulas, `$` or `\$`; empty if posts have no formulas.
     """
 
-    def __init__(self, about: About, site: SiteAbout, *, formulas: bool | None = None) -> None:
-        """Open the site for queries.
-
-        Args:
-            about: The database.
-            site: The site.
-            formulas: Whether posts have formulas; if None, this is derived from the site's host
-                name or its posts.
-        """
-        self.about, self.site = about, site
+    def __init__(self, about: About) -> None:
+        self.about = about
         self.hits = lru_cache(_SEARCHES)(self._find)
         self.count_terms = lru_cache(_SEARCHES)(self._count_terms)
         self._is_closed = False
         self._free: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._file = _identify(about.path)
-        self._bounds = -(1 << 63), (1 << 63) - 1
-        self.sign = ""
+        self.sign = formula_sign(about.host or "") or ""
         try:
-            self._look(formulas)
+            if not self.sign:
+                latest = f"SELECT Body FROM questions ORDER BY Id DESC LIMIT {_SAMPLE}"
+                bodies = (row["Body"] or "" for row in self._rows(latest))
+                self.sign = "$" if looks_mathematical(bodies) else ""
         except sqlite3.Error:
             self.close()
             raise
 
-    def _look(self, formulas: bool | None) -> None:
-        """Find the bounds of the site, and whether its posts have formulas."""
-        if self.about.site_field is not None:
-            # The rows of a site are consecutive, so their bounds let a search skip other sites.
-            [bounds] = self._rows(
-                "SELECT min(Row) AS low, max(Row) AS high FROM (SELECT Row FROM questions "
-                "UNION ALL SELECT Row FROM answers)"
-            )
-            self._bounds = bounds["low"] or 0, bounds["high"] or 0
-        if formulas is False:
-            return
-        self.sign = formula_sign(self.site.host or "") or ""
-        if not self.sign:
-            latest = f"SELECT Body FROM questions ORDER BY Id DESC LIMIT {_SAMPLE}"
-            bodies = (row["Body"] or "" for row in self._rows(latest))
-            self.sign = "$" if formulas or looks_mathematical(bodies) else ""
-
-    @property
-    def has_users(self) -> bool:
-        """Whether the database has users."""
-        return "users" in self.about.rows
-
-    @property
-    def has_badges(self) -> bool:
-        """Whether the database has user badges."""
-        sql = "SELECT 1 FROM users WHERE Badges IS NOT NULL LIMIT 1"
-        return self.has_users and self._value(sql) is not None
-
-    @property
-    def has_history(self) -> bool:
-        """Whether the database has the history of posts."""
-        return "history" in self.about.rows
+    def has(self, table: str) -> bool:
+        """Whether the database has a table of the dump, by its name in options."""
+        return table in self.about.rows
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -225,7 +190,7 @@ class Store:
                 self.close()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = connect_to_site(self.about, self.site)
+        connection = connect(self.about.path)
         connection.row_factory = sqlite3.Row
         try:
             # Do not map files into memory: truncating one would kill the server.
@@ -260,21 +225,56 @@ class Store:
     # Documents.
 
     def document(self, question_id: int, answer_ids: list[int] | None = None) -> Row | None:
-        """Read a question with its answers; None if it does not exist.
+        """Read a question with its answers, comments and bounties; None if it does not exist.
 
         With `answer_ids`, the document has only these answers, in this order.
         """
-        with self._connection() as connection:
-            document = next(stored_documents(connection, question_id), None)
-        if document is not None and answer_ids is not None:
-            by_id = {answer["Id"]: answer for answer in document.get(ANSWERS) or ()}
-            document[ANSWERS] = [by_id[key] for key in answer_ids if key in by_id]
+        ids = self.answer_ids(question_id, "oldest") if answer_ids is None else answer_ids
+        posts = {row["Id"]: row for row in self._posts([question_id, *ids])}
+        document = posts.pop(question_id, None)
+        if document is None or document["PostTypeId"] != 1:
+            return None
+        document["Tags"] = orjson.loads(document.get("Tags") or "[]")
+        document["Answers"] = [posts[key] for key in ids if key in posts]
         return document
+
+    def _posts(self, ids: Sequence[int]) -> list[Row]:
+        """Read posts with the users, comments and bounties that belong to them."""
+        names, joins = "", ""
+        if self.has("users"):
+            names = ", o.DisplayName AS Owner, o.Reputation, e.DisplayName AS LastEditor"
+            joins = "LEFT JOIN Users o ON o.Id = p.OwnerUserId "
+            joins += "LEFT JOIN Users e ON e.Id = p.LastEditorUserId"
+        within = f"IN ({_comma_separated(ids)})"
+        posts = self._rows(f"SELECT p.*{names} FROM Posts p {joins} WHERE p.Id {within}")
+        comments = self._with_users("Comments", f"p.PostId {within}", "comments")
+        types = _comma_separated(_BOUNTIES)
+        bounties = self._with_users(
+            "Votes", f"p.PostId {within} AND p.VoteTypeId IN ({types}) AND p.BountyAmount > 0",
+            "votes",
+        )  # fmt: skip
+        return [
+            {name: value for name, value in post.items() if value is not None}
+            | {"Comments": comments.get(post["Id"], []), "Bounties": bounties.get(post["Id"], [])}
+            for post in posts
+        ]
+
+    def _with_users(self, stem: str, where: str, table: str) -> dict[int, list[Row]]:
+        """Read rows of a table with the names of their users, by post."""
+        if not self.has(table):
+            return {}
+        name, join = "", ""
+        if self.has("users"):
+            name, join = ", u.DisplayName AS User", "LEFT JOIN Users u ON u.Id = p.UserId"
+        rows: dict[int, list[Row]] = {}
+        for row in self._rows(f"SELECT p.*{name} FROM {stem} p {join} WHERE {where} ORDER BY p.Id"):
+            rows.setdefault(row["PostId"], []).append(row)
+        return rows
 
     def answer_ids(self, question_id: int, sort: str = "votes") -> list[int]:
         """Return the ids of the answers to a question, in an order of `ANSWER_SORTS`."""
         rows = self._rows(
-            "SELECT a.Id, a.Score, q.AcceptedAnswerId FROM answers a JOIN questions q "
+            "SELECT a.Id, a.Score, q.AcceptedAnswerId FROM answers a JOIN Posts q "
             "ON q.Id = a.ParentId WHERE a.ParentId = :id",
             id=question_id,
         )
@@ -301,94 +301,30 @@ class Store:
 
     def find_comments(self, comment_ids: Iterable[int]) -> dict[int, int]:
         """Map the ids of comments in this database to the ids of their posts."""
-        is_known = "comments" in self.about.rows
-        return self._column("comments", "PostId", comment_ids) if is_known else {}
+        return self._column("Comments", "PostId", comment_ids) if self.has("comments") else {}
 
     def find_users(self, user_ids: Iterable[int]) -> set[int]:
         """Return the ids of those users who have a page in this reader."""
         ids = _comma_separated(user_ids)
-        columns = [("questions", "OwnerUserId"), ("answers", "OwnerUserId")]
-        columns += [("users", "Id")] * self.has_users
+        columns = [("Posts", "OwnerUserId"), *[("Users", "Id")] * self.has("users")]
         selects = (f"SELECT {column} AS Id FROM {table} WHERE {column} IN ({ids})"
                    for table, column in columns)  # fmt: skip
         return {row["Id"] for row in self._rows(" UNION ".join(selects))}
 
     def linked_questions(self, question_id: int) -> list[Row]:
         """Find questions linked from a question, and (`is_from`) questions that link to it."""
-        if "links" not in self.about.rows:
+        if not self.has("links"):
             return []
+        columns = "q.Id, q.Title, q.Score, l.LinkTypeId = 3 AS is_duplicate"
         return self._rows(
-            "SELECT q.Id, q.Title, q.Score, q.Answers, l.LinkType AS kind, 0 AS is_from "
-            "FROM links l JOIN questions q ON q.Id = l.RelatedPostId "
-            "WHERE l.QuestionId = :id AND q.Id <> :id "
-            "UNION SELECT q.Id, q.Title, q.Score, q.Answers, l.LinkType, 1 "
-            "FROM links l JOIN questions q ON q.Id = l.QuestionId "
-            "WHERE l.RelatedPostId = :id AND q.Id <> :id ORDER BY 6, 3 DESC LIMIT 60",
+            f"SELECT {columns}, 0 AS is_from FROM PostLinks l JOIN questions q "
+            "ON q.Id = l.RelatedPostId WHERE l.PostId IN "
+            "(SELECT Id FROM Posts WHERE Id = :id OR ParentId = :id) AND q.Id <> :id "
+            f"UNION SELECT {columns}, 1 FROM PostLinks l JOIN Posts p ON p.Id = l.PostId "
+            "JOIN questions q ON q.Id = coalesce(p.ParentId, p.Id) "
+            "WHERE l.RelatedPostId = :id AND q.Id <> :id ORDER BY 5, 3 DESC LIMIT 60",
             id=question_id,
         )
-
-    def related_questions(self, question_id: int, tags: Sequence[str]) -> list[Row]:
-        """Find questions that share tags with a question, sorted by rarity of the tags, then score.
-
-        Only the latest questions of each tag are considered.
-
-        Args:
-            question_id: The question, which is left out of the result.
-            tags: Tags of the question.
-        """
-        if not tags:
-            return []
-        of_all = " UNION ALL ".join(
-            "SELECT QuestionId, 1.0 / count(*) OVER () AS weight FROM (SELECT QuestionId FROM "
-            f"question_tags WHERE Tag = :tag{number} AND QuestionId <> :id "
-            f"ORDER BY QuestionId DESC LIMIT {_RELATED_OF // 2})"
-            for number, _ in enumerate(tags[:_MOST_TAGS])
-        )
-        return self._rows(
-            "SELECT q.Id, q.Title, q.Score, q.Answers FROM (SELECT QuestionId, "
-            f"round(sum(weight), 12) AS weight FROM ({of_all}) GROUP BY QuestionId "
-            f"ORDER BY 2 DESC, 1 DESC LIMIT {10 * _RELATED}) r JOIN questions q "
-            f"ON q.Id = r.QuestionId ORDER BY r.weight DESC, q.Score DESC, q.Id LIMIT {_RELATED}",
-            id=question_id,
-            **{f"tag{number}": tag for number, tag in enumerate(tags[:_MOST_TAGS])},
-        )
-
-    # History.
-
-    def revisions(self, post_id: int, page: int) -> ResultPage:
-        """Read a page of the history of a post, the latest entry first.
-
-        An entry with a new text of the post also has the previous text, such as `OldBody`.
-        """
-        results = self._page(
-            f"SELECT {_EVENT}, {', '.join(_TEXTS)} FROM history WHERE PostId = :id "
-            "ORDER BY CreationDate DESC, Id DESC",
-            page,
-            REVISIONS_PAGE,
-            "history WHERE PostId = :id",
-            id=post_id,
-        )
-        first = results.count - REVISIONS_PAGE * (page - 1)
-        revisions = [_event(row) | {"Number": first - n} for n, row in enumerate(results.rows)]
-        for name in _TEXTS if revisions else ():
-            old = self._value(
-                f"SELECT {name} FROM history WHERE PostId = :id AND {name} IS NOT NULL AND "
-                "(coalesce(CreationDate, ''), Id) < (:date, :last) "
-                "ORDER BY CreationDate DESC, Id DESC LIMIT 1",
-                id=post_id,
-                date=revisions[-1]["CreationDate"] or "",
-                last=revisions[-1]["Id"],
-            )
-            old = orjson.loads(old) if old and name in _EVENT_LISTS else old
-            for row in reversed(revisions):
-                if row[name] is not None:
-                    row[f"Old{name}"], old = old, row[name]
-        return replace(results, rows=revisions)
-
-    def user_names(self, user_ids: Iterable[int]) -> dict[int, str]:
-        """Map the ids of users in this database to their names."""
-        names = self._column("users", "DisplayName", user_ids) if self.has_users else {}
-        return {user_id: name for user_id, name in names.items() if name is not None}
 
     def titles(self, question_ids: Iterable[int]) -> dict[int, str | None]:
         """Map the ids of questions in this database to their titles."""
@@ -415,17 +351,13 @@ class Store:
         words, values, most, is_cut = "", query.values, MOST_RESULTS, False
         if query.has_words:
             match = self._match(query, is_ranked=sort == "relevance")
-            low, high = self._bounds
             words = _weighted_sql(len(weights)) if weights else _WITH_WORDS
             most, is_cut = _RANKED, self._count(match) > _RANKED
             for number, (term, weight) in enumerate(weights):
                 values = values | {f"term{number}": term, f"weight{number}": weight}
-            values = values | {"match": match, "low": low, "high": high, "most": most}
-        # After a unique key, recent versions of SQLite drop a further term, and then choose an
-        # index that does not cover the query.
-        is_unique = key.endswith(".Id")
-        order = f"Key {direction}" if is_unique else f"Key {direction}, Id DESC"
-        sql = f"{words}{posts} ORDER BY {order} LIMIT {most}"
+            values = values | {"match": match, "most": most}
+        last = direction if sort in ("newest", "oldest") else "DESC"
+        sql = f"{words}{posts} ORDER BY Key {direction}, Id {last} LIMIT {most}"
         rows = self._rows(sql, **values)
         if sort == "relevance":
             best: dict[int, Row] = {}
@@ -464,7 +396,7 @@ class Store:
         quoted_words = {self._quote(word): word for word in query.significant()}
         terms = {quoted_words[term]: term for term in self._rarest(list(quoted_words))}
         terms |= {phrase: phrase for phrase in query.required}
-        sql = "SELECT count(*) FROM texts_fts WHERE texts_fts MATCH :match"
+        sql = f"SELECT count(*) FROM {SEARCH} WHERE {SEARCH} MATCH :match"
         return {word: (term, self._value(sql, match=term)) for word, term in terms.items()}
 
     def _quote(self, word: str) -> str:
@@ -472,44 +404,33 @@ class Store:
 
         Words in other languages are found by the start that they share with their stem.
         """
-        stem = _stem(self.site.language, word)
-        is_start = self.site.language != "en" and stem != word and len(stem) > 2
+        stem = _stem(self.about.language, word)
+        is_start = self.about.language != "en" and stem != word and len(stem) > 2
         return quote_phrase(f"{stem}*" if is_start else word)
 
     def _count(self, match: str) -> int:
         """Count the posts that match a full-text query, up to one more than can be ranked."""
-        low, high = self._bounds
         count = self._value(
-            "SELECT count(*) FROM (SELECT 1 FROM texts_fts WHERE texts_fts MATCH :match "
-            "AND rowid BETWEEN :low AND :high LIMIT :most)",
+            f"SELECT count(*) FROM (SELECT 1 FROM {SEARCH} WHERE {SEARCH} MATCH :match "
+            "LIMIT :most)",
             match=match,
-            low=low,
-            high=high,
             most=_RANKED + 1,
         )
         return int(count)
 
-    def dates(self, hits: list[Hit]) -> list[str]:
-        """Return the creation date of each post; empty if unknown."""
-        questions, answers = (
-            self._column(table, "CreationDate", [hit[1] for hit in hits if hit[0] == is_answer])
-            for is_answer, table in ((False, "questions"), (True, "answers"))
-        )
-        return [(answers if hit[0] else questions).get(hit[1]) or "" for hit in hits]
-
     def summaries(self, hits: list[Hit], words: Sequence[str] = ()) -> list[Row]:
         """Read what lists show of posts, such as titles, and mark the words of a search in them."""
         words = [word for word in words if fold(word) not in COMMON]
-        is_found = make_matcher(words, partial(_stem, self.site.language))
+        is_found = make_matcher(words, partial(_stem, self.about.language))
         rows: dict[tuple[bool, int], Row] = {}
         for is_answer, table in ((False, "questions"), (True, "answers")):
             ids = [post_id for kind, post_id, _ in hits if kind == is_answer]
             name, join = self._owner("s")
-            question = "JOIN questions p ON p.Id = s.ParentId" if is_answer else ""
+            question = "JOIN Posts p ON p.Id = s.ParentId" if is_answer else ""
             p = "p" if is_answer else "s"
             for row in self._rows(
                 f"SELECT s.Id, {p}.Id AS QuestionId, {p}.Title, {p}.Tags, s.Score, s.CreationDate, "
-                f"{p}.AcceptedAnswerId, {p}.Answers, {p}.ClosedDate, s.OwnerUserId, {name} AS "
+                f"{p}.AcceptedAnswerId, {p}.AnswerCount, {p}.ClosedDate, s.OwnerUserId, {name} AS "
                 f"Owner, substr(s.Body, 1, {_EXCERPT if words else _LIST_EXCERPT}) AS Body "
                 f"FROM {table} s {question} {join} WHERE s.Id IN ({_comma_separated(ids)})"
             ):
@@ -524,15 +445,15 @@ class Store:
     def _owner(self, alias: str) -> tuple[str, str]:
         """Return SQL for the name of a post's owner, and for the join that it needs."""
         own = f"{alias}.OwnerDisplayName"
-        if not self.has_users:
+        if not self.has("users"):
             return own, ""
-        return f"coalesce(u.DisplayName, {own})", f"LEFT JOIN users u ON u.Id = {alias}.OwnerUserId"
+        return f"coalesce(u.DisplayName, {own})", f"LEFT JOIN Users u ON u.Id = {alias}.OwnerUserId"
 
     # Tags.
 
     def tag(self, name: str) -> int:
         """Return the number of questions with a tag; 0 if the tag is unknown."""
-        return self._value("SELECT Questions FROM tags WHERE Name = :name", name=name) or 0
+        return self._value("SELECT Questions FROM tag_counts WHERE Tag = :name", name=name) or 0
 
     def has_tags(self, names: str) -> bool:
         """Whether every tag in a URL, such as `a+b`, has questions."""
@@ -541,8 +462,16 @@ class Store:
 
     def tag_texts(self, name: str) -> Row:
         """Return the description of a tag: `Excerpt` (text) and `Wiki` (HTML), None if missing."""
-        rows = self._rows("SELECT Excerpt, Wiki FROM tags WHERE Name = :name", name=name)
-        return rows[0] if rows else {"Excerpt": None, "Wiki": None}
+        missing: Row = {"Excerpt": None, "Wiki": None}
+        if not self.has("tags"):
+            return missing
+        rows = self._rows(
+            "SELECT e.Body AS Excerpt, w.Body AS Wiki FROM Tags t LEFT JOIN Posts e "
+            "ON e.Id = t.ExcerptPostId LEFT JOIN Posts w ON w.Id = t.WikiPostId "
+            "WHERE t.TagName = :name",
+            name=name,
+        )
+        return rows[0] if rows else missing
 
     def tag_names(self, text: str) -> list[str]:
         """Return the tags in a URL such as `a+b`.
@@ -551,20 +480,20 @@ class Store:
         """
         is_one = self.tag(text) or self.tag(text.lower())
         names = [text] if is_one else _BETWEEN_TAGS.split(text)
-        names = [name for name in names if name][: 2 * _MOST_TAGS]
+        names = [name for name in names if name][:_MOST_TAGS]
         return [name if self.tag(name) else name.lower() for name in names]
 
     def tags(self, like: str, page: int) -> ResultPage:
         """Return a page of the tags whose names contain a string, the most frequent first."""
-        source = "tags WHERE instr(lower(Name), lower(:like))"
-        sql = f"SELECT Name, Questions FROM {source} ORDER BY Questions DESC, Name"
+        source = "tag_counts WHERE instr(lower(Tag), lower(:like))"
+        sql = f"SELECT Tag AS Name, Questions FROM {source} ORDER BY Questions DESC, Tag"
         return self._page(sql, page, TAGS_PAGE, source, like=like)
 
     # People.
 
     def users(self, like: str, sort: str, page: int) -> ResultPage:
         """Return a page of the users whose names contain a string, in an order of `USER_SORTS`."""
-        source = "users WHERE DisplayName IS NOT NULL"
+        source = "Users WHERE DisplayName IS NOT NULL"
         source += " AND instr(lower(DisplayName), lower(:like))" * bool(like)
         columns, order = "Id, DisplayName, Reputation, CreationDate", USER_SORTS[sort]
         sql = f"SELECT {columns} FROM {source} ORDER BY {order}"
@@ -572,16 +501,23 @@ class Store:
 
     def user(self, user_id: int) -> Row | None:
         """Read a user and count their posts; None if the user has neither a row nor a post."""
-        names = ("DisplayName", "Reputation", "CreationDate", "Badges", *PROFILE)
-        sql = f"SELECT {', '.join(names)} FROM users WHERE Id = :id"
-        rows = self._rows(sql, id=user_id) if self.has_users else []
-        user: Row = {"Id": user_id, **dict.fromkeys(names)}
+        sql = "SELECT * FROM Users WHERE Id = :id"
+        rows = self._rows(sql, id=user_id) if self.has("users") else []
+        user: Row = dict.fromkeys(DUMP["users"].attributes) | {"Id": user_id}
+        user |= rows[0] if rows else {}
         for kind in ("questions", "answers"):
             sql = f"SELECT count(*) FROM {kind} WHERE OwnerUserId = :id"
             user[kind.title()] = self._value(sql, id=user_id)
-        for row in rows:
-            user |= row | {"Badges": orjson.loads(row["Badges"] or "null")}
+        user["Badges"] = self._badges(user_id)
         return user if rows or user["Questions"] or user["Answers"] else None
+
+    def _badges(self, user_id: int) -> dict[str, int]:
+        """Count the badges of a user by class."""
+        if not self.has("badges"):
+            return {}
+        sql = "SELECT Class, count(*) AS n FROM Badges WHERE UserId = :id GROUP BY Class"
+        counts = {row["Class"]: row["n"] for row in self._rows(sql, id=user_id)}
+        return {name: counts.get(number, 0) for number, name in enumerate(_BADGES, 1)}
 
 
 @contextmanager
@@ -597,7 +533,7 @@ def one_deadline() -> Iterator[None]:
 def search_all(
     stores: Sequence[Store], query: Query, sort: str, most: int
 ) -> tuple[list[tuple[Store, Hit]], int, bool]:
-    """Search several sites; skip sites without a full-text index if the query needs one.
+    """Search several sites.
 
     Args:
         stores: The sites.
@@ -609,8 +545,7 @@ def search_all(
         The first results, each with its site; the number of all results; whether even more posts
         match.
     """
-    stores = [store for store in stores if store.about.has_search or not query.has_words]
-    is_ranked = sort == "relevance" and len({store.about.path for store in stores}) > 1
+    is_ranked = sort == "relevance" and len(stores) > 1
     weights = _common_weights(stores, query) if is_ranked else [()] * len(stores)
     founds = [store.hits(query, sort, of) for store, of in zip(stores, weights, strict=True)]
     merged: list[tuple[Any, Store, Hit]] = []
@@ -619,7 +554,7 @@ def search_all(
         # If posts rank equally, take them from the sites in turn.
         keys: list[Any] = [(rank, place) for place, (_, _, rank) in enumerate(hits)]
         if sort == "newest":
-            keys = store.dates(hits)
+            keys = [date or "" for _, _, date in hits]
         elif sort == "score":
             keys = [-(score or 0) for _, _, score in hits]
         merged += [(key, store, hit) for key, hit in zip(keys, hits, strict=True)]
@@ -637,17 +572,16 @@ def _common_weights(stores: Sequence[Store], query: Query) -> list[Weights]:
     one of all databases together.
     """
     terms = [store.count_terms(query) for store in stores]
-    databases = {store.about.path: (store, of) for store, of in zip(stores, terms, strict=True)}
     texts: Counter[str] = Counter()
-    for _, counts in databases.values():
+    for counts in terms:
         texts.update({word: count for word, (_, count) in counts.items()})
-    total = sum(_number_of_texts(store) for store, _ in databases.values())
+    total = sum(map(_number_of_texts, stores))
     return [
         tuple(
             (term, _rarity(total, texts[word]) / _rarity(_number_of_texts(store), count))
-            for word, (term, count) in of.items()
+            for word, (term, count) in counts.items()
         )
-        for store, of in zip(stores, terms, strict=True)
+        for store, counts in zip(stores, terms, strict=True)
     ]
 
 
@@ -663,20 +597,20 @@ def _number_of_texts(store: Store) -> int:
 def _weighted_sql(terms: int) -> str:
     """Return SQL as `_WITH_WORDS`, with the weighted sum of the ranks of some terms."""
     ranks = " UNION ALL ".join(
-        f"SELECT rowid AS Row, rank * :weight{number} AS Rank FROM texts_fts WHERE texts_fts "
-        f"MATCH :term{number} AND +rowid IN (SELECT Row FROM m)"
+        f"SELECT rowid AS Id, rank * :weight{number} AS Rank FROM {SEARCH} WHERE {SEARCH} "
+        f"MATCH :term{number} AND +rowid IN (SELECT Id FROM m)"
         for number in range(terms)
     )
     return (
-        "WITH m AS MATERIALIZED (SELECT rowid AS Row FROM texts_fts WHERE texts_fts MATCH :match "
-        "AND rowid BETWEEN :low AND :high ORDER BY rowid DESC LIMIT :most), "
-        f"s AS (SELECT Row, sum(Rank) AS Rank FROM ({ranks}) GROUP BY Row) "
+        f"WITH m AS MATERIALIZED (SELECT rowid AS Id FROM {SEARCH} WHERE {SEARCH} MATCH :match "
+        "ORDER BY rowid DESC LIMIT :most), "
+        f"s AS (SELECT Id, sum(Rank) AS Rank FROM ({ranks}) GROUP BY Id) "
     )
 
 
 _WITH_WORDS = (
-    "WITH s AS (SELECT rowid AS Row, rank AS Rank FROM texts_fts WHERE texts_fts MATCH :match "
-    "AND rowid BETWEEN :low AND :high ORDER BY rowid DESC LIMIT :most) "
+    f"WITH s AS (SELECT rowid AS Id, rank AS Rank FROM {SEARCH} WHERE {SEARCH} MATCH :match "
+    "ORDER BY rowid DESC LIMIT :most) "
 )
 """The latest posts that match a full-text query, for `_posts_sql`."""
 
@@ -689,13 +623,13 @@ def _posts_sql(query: Query, key: str) -> str:
     """
     kinds, where, words = query.kinds, query.where, ""
     if query.has_words:
-        where, words = ["{p}.Row = s.Row", *where], "s CROSS JOIN "
+        where, words = ["{p}.Id = s.Id", *where], "s CROSS JOIN "
     elif len(kinds) > 1 and not query.has_owner:
         kinds = frozenset({"question"})
     return " UNION ALL ".join(
         f"SELECT {kind == 'answer'} AS IsAnswer, {{p}}.Id AS Id, {key} AS Key, "
-        f"q.Id AS QuestionId FROM {words}{_POSTS[kind]} WHERE "
-        f"{' AND '.join(where) or 1}".format(p=kind[0], q="q")
+        f"q.Id AS QuestionId FROM {words}{_POSTS[kind][0]} WHERE "
+        f"{' AND '.join([_POSTS[kind][1], *where])}".format(p=kind[0], q="q")
         for kind in sorted(kinds)
     )
 
@@ -714,25 +648,6 @@ def _identify(path: str) -> FileIdentity:
         return identify(path)
     except OSError as error:
         raise OutputError(f"{path}: was removed: {error.strerror}") from error
-
-
-_TEXTS = ("Title", "Tags", "Body")
-"""Columns of the history with texts of the post."""
-_EVENT_LISTS = NESTED["History"].lists
-_EVENT = ", ".join(
-    quoted(name)
-    for name in LAYOUTS["history"].columns
-    if name not in (*_TEXTS, "RevisionGUID", "QuestionId", "ContentLicense")
-)
-
-
-def _event(row: Row) -> Row:
-    """Parse the columns of a history entry that hold JSON."""
-    other: Row = orjson.loads(row.pop(OTHER) or "{}")
-    return other | {
-        name: orjson.loads(value) if name in _EVENT_LISTS and value else value
-        for name, value in row.items()
-    }
 
 
 def _comma_separated(ids: Iterable[int]) -> str:

@@ -18,12 +18,11 @@ from so2docs.errors import (
     OptionError,
     OutputError,
     So2docsError,
-    flag,
 )
 from so2docs.extensions.changes.diff import Changes, ChangesFile, diff
 from so2docs.extensions.inspection.inspect import inspect, locate_all
 from so2docs.extensions.inspection.output import inspect_output
-from so2docs.extensions.options import ComparisonOptions, DatabaseOptions, ReplaceOptions
+from so2docs.extensions.options import ComparisonOptions, ReplaceOptions
 from so2docs.extensions.sites.batch import failures_in
 from so2docs.extensions.sites.outputs import (
     check_holds_outputs,
@@ -44,7 +43,6 @@ from so2docs.extensions.sites.tasks import (
 )
 from so2docs.extensions.sqlite.build import find_database, to_sqlite
 from so2docs.extensions.tables.tables import tables
-from so2docs.extensions.tables.tags import TagsFile, tags
 from so2docs.options.request import read_options
 from so2docs.options.sites import site_from_name, without_date
 from so2docs.options.table import options_of
@@ -75,9 +73,8 @@ def for_each_site(
     | function | sources | files in `folder` |
     |---|---|---|
     | `tables` | dumps | a folder for each site |
-    | `tags` | dumps | `SITE.jsonl.gz` |
     | `inspect` | dumps, outputs, folders of outputs | |
-    | `to_sqlite` | a folder of outputs | `SITE.db` |
+    | `to_sqlite` | dumps | `SITE.db` |
     | `diff` | two folders of outputs, old and new | `SITE.jsonl.gz` |
 
     `diff` counts all questions of a new site as added. The state of a site without a new output is
@@ -102,8 +99,7 @@ def for_each_site(
 
     Returns:
         The result of each site, in the order of the dumps, or sorted by site. Each `result` is
-        that of the function (for `diff` a `Summary`, for `tags` a `TagsReport`), or None if the
-        site failed or is up to date.
+        that of the function (for `diff` a `Summary`), or None if the site failed or is up to date.
 
     Raises:
         OptionError: An option has a value that is not allowed, or two dumps would have the same
@@ -112,8 +108,7 @@ def for_each_site(
     """
     plans: dict[Any, tuple[Callable[..., list[SiteTask]], bool]] = {
         tables: (partial(_plan_dumps, _write_tables, ""), True),
-        tags: (partial(_plan_dumps, _write_tags, ".jsonl.gz"), True),
-        to_sqlite: (_plan_databases, True),
+        to_sqlite: (partial(_plan_dumps, _write_database, ".db"), True),
         diff: (_plan_changes, True),
         inspect: (_plan_inspections, False),
     }
@@ -192,41 +187,6 @@ def _diff_site(
     return Done(state, output, summary)
 
 
-def _plan_databases(
-    folder: PathLike, database_dir: PathLike | None, **keywords: Any
-) -> list[SiteTask]:
-    outputs = _outputs(folder)
-    options = read_options(DatabaseOptions, keywords)
-    for name in ("site", "tag_texts", "profiles", "nest", "as_of"):
-        is_for_dumps = name in ("nest", "as_of")
-        if getattr(options, name) and (is_for_dumps or len(outputs) > 1):
-            target = "dumps" if is_for_dumps else "one output"
-            reason = f"{os.fspath(folder)} is a folder of outputs"
-            raise OptionError(f"{flag(name)} applies only to {target}; {reason}")
-    databases = _made(database_dir)
-    tasks = []
-    for name, paths in outputs.items():
-        target = os.path.join(databases, f"{name}.db")
-        work = partial(_make_database, paths, target, keywords)
-        # Several sites run in parallel, with one process for each.
-        is_alone = len(outputs) == 1
-        tasks.append(SiteTask(name, target, input_size(paths), work, is_divisible=is_alone))
-    return tasks
-
-
-def _make_database(
-    paths: list[str],
-    target: str,
-    settings: dict[str, Any],
-    *,
-    jobs: int | None = 1,
-    progress: Shown = False,
-) -> Done:
-    product = find_database(readable(paths), target, **settings, jobs=jobs, progress=progress)
-    options = product.options
-    return _build(product, force=options.force, update=options.update)
-
-
 def _plan_dumps(
     make: Callable[..., Done],
     end: str,
@@ -242,11 +202,9 @@ def _write_tables(source: str, output: str, **kwargs: Any) -> Done:
     return Done("made", output, report) if report.is_new else Done(UP_TO_DATE, output)
 
 
-def _write_tags(
-    source: str, output: str, *, update: bool = False, force: bool = False, **kwargs: Any
-) -> Done:
-    product = TagsFile(tags(source, **kwargs), output)
-    return _build(product, force=force, update=update)
+def _write_database(source: str, output: str, **kwargs: Any) -> Done:
+    product = find_database(source, output, **kwargs)
+    return _build(product, force=product.options.force, update=product.options.update)
 
 
 def _plan_inspections(sources: Iterable[PathLike], **keywords: Any) -> list[SiteTask]:

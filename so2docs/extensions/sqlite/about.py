@@ -1,4 +1,4 @@
-"""Read the description of a database, and make the metadata and configuration for Datasette."""
+"""Describe a database: a table in it, and the metadata and configuration for Datasette."""
 
 from __future__ import annotations
 
@@ -8,46 +8,23 @@ import sqlite3
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 import orjson
 
-from so2docs.domain import site_language
+from so2docs.domain import SCORE_BINS, site_language
 from so2docs.errors import OutputError, flag
 from so2docs.escape import printable
-from so2docs.extensions.sqlite.layout import ABOUT, FORMAT, PAGES, SEARCH, literal, quoted
+from so2docs.extensions.tables.sqlite_writer import SEARCH
 from so2docs.output.provenance import Provenance, load
 from so2docs.store.sqlite_errors import sqlite_errors
 
+FORMAT = 12
+"""Version of the database; databases with any other version are rejected."""
 
-@dataclass(frozen=True, slots=True)
-class SiteAbout:
-    """The description of a site in a database.
-
-    Attributes:
-        name: Value of the column for the site; None in a database of one site.
-        host: Host name of the site; None if unknown.
-        parts: Keys of the nested parts that its documents hold, such as `Comments` and `Owner`.
-        overview: Counts for the front page.
-        source: Name of the input file; empty if the documents were passed as an iterable.
-    """
-
-    name: str | None
-    host: str | None
-    parts: frozenset[str]
-    overview: dict[str, Any]
-    source: str
-
-    @property
-    def title(self) -> str:
-        """The host name of the site; if unknown, its name or source, or `Questions`."""
-        return self.host or self.name or self.source or "Questions"
-
-    @property
-    def language(self) -> str:
-        """The language of the site as a BCP 47 tag."""
-        return site_language(self.host or "")
+_TABLE = "so2docs"
+_MOST_TAGS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +34,28 @@ class About:
     Attributes:
         path: Path of the database file.
         record: Record of how the database was made.
-        rows: Number of rows in each table.
-        provenance: Provenance of the documents of each source; None if unknown.
-        sites: The sites, in ascending order of name.
+        rows: Number of rows in each table of the dump, by name, and of `questions` and `answers`.
+        repeated: Number of rows left out because their `Id` occurs twice, by table.
+        host: Host name of the site; None if unknown.
+        overview: Counts for the front page.
     """
 
     path: str
     record: Provenance
     rows: dict[str, int]
-    provenance: list[dict[str, Any] | None]
-    sites: list[SiteAbout]
+    repeated: dict[str, int]
+    host: str | None
+    overview: dict[str, Any]
 
     @property
-    def site_field(self) -> str | None:
-        """Name of the column for the site; None in a database of one site."""
-        return cast("str | None", self.record.options["site_field"])
+    def title(self) -> str:
+        """The host name of the site; if unknown, the name of the file that was read."""
+        return self.host or next((file.name for file in self.record.input if file.name), "Posts")
 
     @property
-    def has_search(self) -> bool:
-        """Whether the database has a full-text index."""
-        return bool(self.record.options["search"] != "none")
+    def language(self) -> str:
+        """The language of the site as a BCP 47 tag."""
+        return site_language(self.host or "")
 
 
 def connect(path: str) -> sqlite3.Connection:
@@ -95,16 +74,25 @@ def explain_database_errors(path: str) -> AbstractContextManager[None]:
     return sqlite_errors(path, "cannot be read")
 
 
+def write_about(connection: sqlite3.Connection, values: dict[str, Any]) -> None:
+    """Write the description of a database, completed by the counts for the front page."""
+    values = {"format": FORMAT, **values, "overview": _overview(connection)}
+    connection.execute(f"CREATE TABLE {_TABLE} (name TEXT PRIMARY KEY, value TEXT)")
+    connection.executemany(
+        f"INSERT INTO {_TABLE} VALUES (?, ?)",
+        [(name, orjson.dumps(value).decode()) for name, value in values.items()],
+    )
+
+
 def read_about(path: str) -> About:
     """Read the description of a database.
 
     Raises:
-        OutputError: The file is not a database of so2docs, or the version of its layout is not
-            `FORMAT`.
+        OutputError: The file is not a database of so2docs, or its version is not `FORMAT`.
     """
     with closing(connect(path)) as connection:
         try:
-            rows = dict(connection.execute(f"SELECT name, value FROM {ABOUT}").fetchall())
+            rows = dict(connection.execute(f"SELECT name, value FROM {_TABLE}").fetchall())
         except sqlite3.Error as error:
             raise OutputError(
                 f"{path}: is not a database of so2docs ({error}); make one with `so2docs sqlite`"
@@ -117,62 +105,56 @@ def read_about(path: str) -> About:
             f"{path}: was made by another version of so2docs{version}; rebuild it with "
             f"{flag('force', True)}"
         )
-    return About(
-        path,
-        record,
-        values["rows"],
-        [source["provenance"] for source in values["sources"]],
-        _sites(values),
+    names = ("rows", "repeated", "host", "overview")
+    return About(path, record, *(values[name] for name in names))
+
+
+def _overview(connection: sqlite3.Connection) -> dict[str, Any]:
+    """Compute the counts for the front page, each from an index."""
+
+    def rows(sql: str, *values: Any) -> list[Any]:
+        return connection.execute(sql, values).fetchall()
+
+    def by_year(table: str) -> dict[str, int]:
+        return dict(
+            rows(
+                f"SELECT substr(CreationDate, 1, 4), count(*) FROM {table} "
+                "WHERE CreationDate IS NOT NULL GROUP BY 1 ORDER BY 1"
+            )
+        )
+
+    def by_score(table: str) -> dict[str, int]:
+        sql = f"SELECT count(*) FROM {table} WHERE Score BETWEEN ? AND ?"
+        least, most = -(1 << 63), (1 << 63) - 1
+        return {
+            label: rows(sql, least if low is None else low, most if high is None else high)[0][0]
+            for label, low, high in SCORE_BINS
+        }
+
+    [(questions, accepted)] = rows("SELECT count(*), count(AcceptedAnswerId) FROM questions")
+    # Two queries, each of which reads the end of an index instead of all questions.
+    [(first,)] = rows("SELECT min(CreationDate) FROM questions")
+    [(last,)] = rows("SELECT max(CreationDate) FROM questions")
+    [(unanswered,)] = rows(
+        "SELECT count(*) FROM questions q "
+        "WHERE NOT EXISTS (SELECT 1 FROM Posts a WHERE a.ParentId = q.Id)"
     )
-
-
-def _sites(values: dict[str, Any]) -> list[SiteAbout]:
-    overviews = {overview["site"]: overview for overview in values["overview"]}
-    sites: dict[str | None, SiteAbout] = {}
-    for source in values["sources"]:
-        for site in source["sites"]:
-            earlier = sites.get(site["name"])
-            parts = frozenset(source["parts"]) | (earlier.parts if earlier else frozenset())
-            overview = overviews[site["name"]]
-            sites[site["name"]] = SiteAbout(
-                site["name"], site["host"], parts, overview, source["source"]
-            )
-    return [sites[name] for name in sorted(sites, key=lambda name: name or "")]
-
-
-def connect_to_site(about: About, site: SiteAbout) -> sqlite3.Connection:
-    """Open a database with the tables of one site, where `Id` alone identifies a post.
-
-    In a database of several sites, these are temporary views. Questions, answers, documents and
-    texts also have a `Row`, by which the search index finds them.
-    """
-    connection = connect(about.path)
-    try:
-        _create_views(connection, about, site)
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _create_views(connection: sqlite3.Connection, about: About, site: SiteAbout) -> None:
-    tables = [
-        name
-        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-        if name != ABOUT and not name.startswith((SEARCH, "sqlite_"))
-    ]
-    for table in tables:
-        if table == PAGES:  # A document has its page's number.
-            continue
-        if about.site_field is None:
-            has_row = table in ("questions", "answers", "texts", "documents")
-            where, more = "", ', "Id" AS "Row"' if has_row else ""
-        else:
-            where, more = f" WHERE {quoted(about.site_field)} = {literal(str(site.name))}", ""
-        if where or more:
-            connection.execute(
-                f"CREATE TEMP VIEW {table} AS SELECT *{more} FROM main.{table}{where}"
-            )
+    return {
+        "questions": questions,
+        "answers": rows("SELECT count(*) FROM answers")[0][0],
+        "accepted": accepted,
+        "unanswered": unanswered,
+        "first": first,
+        "last": last,
+        "tags": rows("SELECT count(*) FROM tag_counts")[0][0],
+        "questions_by_year": by_year("questions"),
+        "answers_by_year": by_year("answers"),
+        "question_scores": by_score("questions"),
+        "answer_scores": by_score("answers"),
+        "top_tags": rows(
+            f"SELECT Tag, Questions FROM tag_counts ORDER BY Questions DESC, Tag LIMIT {_MOST_TAGS}"
+        ),
+    }
 
 
 def datasette_files(database: str, about: About) -> dict[str, bytes]:
@@ -186,17 +168,23 @@ def datasette_files(database: str, about: About) -> dict[str, bytes]:
         database: The name of the database, which exists or will exist.
         about: The description of the database.
     """
-    names = [site.title for site in about.sites]
-    title = names[0] if len(names) == 1 else f"{len(names)} sites"
-    hosts = [site.host for site in about.sites if site.host]
+    search = {"fts_table": SEARCH, "fts_pk": "Id"}
+    tables: dict[str, Any] = {
+        "Posts": {"label_column": "Title", "sort_desc": "Score", **search},
+        "questions": {"sort_desc": "Score", "facets": [{"array": "Tags"}], **search},
+        "answers": {"sort_desc": "Score", **search},
+        "tag_counts": {"sort_desc": "Questions"},
+    }
+    if "users" in about.rows:
+        tables["Users"] = {"label_column": "DisplayName", "sort_desc": "Reputation"}
     values = {
-        "title": f"{title}: questions and answers",
+        "title": f"{about.title}: questions and answers",
         "license": "CC BY-SA, by the users of the site",
         "license_url": "https://creativecommons.org/licenses/by-sa/4.0/",
         "source": "Stack Exchange data dump",
-        "source_url": f"https://{hosts[0]}/" if hosts else "https://stackexchange.com/sites",
+        "source_url": f"https://{about.host}/" if about.host else "https://stackexchange.com/sites",
     }
-    databases = {printable(Path(database).stem): {"tables": _tables(about)}}
+    databases = {printable(Path(database).stem): {"tables": tables}}
     files = {
         ".metadata.json": values | {"databases": databases},
         ".datasette.yaml": {"databases": databases},
@@ -208,24 +196,3 @@ def datasette_files(database: str, about: About) -> dict[str, bytes]:
         + b"\n"
         for extension, content in files.items()
     }
-
-
-def _tables(about: About) -> dict[str, Any]:
-    row = "Id" if about.site_field is None else "Row"
-    site = [] if about.site_field is None else [about.site_field]
-    tables: dict[str, Any] = {
-        "questions": {
-            "label_column": "Title",
-            "sort_desc": "Score",
-            "facets": [*site, {"array": "Tags"}],
-        },
-        "answers": {"sort_desc": "Score"},
-        "tags": {"sort_desc": "Questions"},
-        "texts": {},
-    }
-    if "users" in about.rows:
-        tables["users"] = {"label_column": "DisplayName", "sort_desc": "Reputation"}
-    searched = {"all": ("questions", "answers", "texts"), "titles": ("questions", "texts")}
-    for name in searched.get(about.record.options["search"], ()):
-        tables[name] |= {"fts_table": SEARCH, "fts_pk": row}
-    return {name: settings for name, settings in tables.items() if settings}

@@ -26,20 +26,22 @@ from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.script import write_script
 from so2docs.extensions.tables.selection import RowSelection
 from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, definitions
+from so2docs.extensions.tables.sqlite_writer import SqliteWriter
 from so2docs.extensions.tables.types import TYPES, write_types
 from so2docs.extensions.tables.visitors import ChunkTarget, OpenEncoder, open_columns
 from so2docs.extensions.tables.writing import (
     ENCODERS,
     EXTENSIONS,
     CallEncoder,
-    TableWriter,
+    DuckdbWriter,
+    FileWriter,
     read,
-    writer_for,
 )
 from so2docs.options.choices import (
     DATABASE_ENDINGS,
     UNCOMPRESSED,
     SqlSystem,
+    TableFormat,
     split_compression,
 )
 from so2docs.options.request import read_options, recorded
@@ -105,7 +107,10 @@ class _TableFiles(Product[list[FlatTable]]):
         """Write the tables, and return their counts; the files of an earlier run are removed."""
         assert self.run is not None
         files.outdate(self.path, _strays_path(self.path))
-        return self.run.write(self, files)
+        options = self.run.options
+        dialect = None if options.load is None else DIALECTS[options.load]
+        writer = _open_writer(self.path, options.format, dialect)
+        return self.run.write(self.path, self.files, writer, files)
 
     def counts(self, result: list[FlatTable]) -> dict[str, Any]:
         """Return the counts of each table, without its path, which depends on the call."""
@@ -319,6 +324,16 @@ def _targets(
     return targets
 
 
+TableWriter = FileWriter | SqliteWriter | DuckdbWriter
+
+
+def _open_writer(path: str, form: TableFormat, dialect: Dialect | None) -> TableWriter:
+    """Open the writer for a format."""
+    if form == "sqlite":
+        return SqliteWriter(path)
+    return DuckdbWriter(path) if form == "duckdb" else FileWriter(path, form, dialect)
+
+
 @dataclass(frozen=True, slots=True)
 class TableRun:
     """Reads tables and writes their files.
@@ -339,21 +354,21 @@ class TableRun:
     restored: RestoredPosts | None
     host: str | None
 
-    def write(self, target: _TableFiles, files: NewFiles) -> list[FlatTable]:
-        """Write the tables of a target under temporary names, and return their counts."""
-        strays = Output(_strays_path(target.path), "gzip")
-        dialect = None if self.options.load is None else DIALECTS[self.options.load]
-        writer = writer_for(target.path, self.options.format, dialect)
+    def write(
+        self, path: str, tables: list[TableFile], writer: TableWriter, files: NewFiles
+    ) -> list[FlatTable]:
+        """Write tables to the file at a path, under temporary names, and return their counts."""
+        strays = Output(_strays_path(path), "gzip")
         try:
-            results = [self._copy(file, writer, strays, target.path) for file in target.files]
+            results = [self._copy(file, writer, strays, path) for file in tables]
             files_written = writer.finish()
             for table in results:
                 table.files = len(files_written)
                 table.bytes = sum(file.size for file in files_written.values())
             if strays.journal.count:
                 files.add(strays.path, strays.seal())
-            for path, complete in files_written.items():
-                files.add(path, complete)
+            for name, complete in files_written.items():
+                files.add(name, complete)
         except BaseException:
             strays.discard()
             writer.discard()

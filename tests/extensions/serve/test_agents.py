@@ -12,9 +12,8 @@ import anyio
 import mcp
 import pytest
 from support.command import COMMAND, run
-from support.serve_site import HOST, make
+from support.serve_site import HOST, make, make_database
 
-import so2docs
 from so2docs.extensions.serve.agents import make_mcp_server
 from so2docs.extensions.serve.opening import open_stores
 
@@ -37,7 +36,7 @@ def databases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
                 "Body": "<p>Which <b>tea</b>?</p>", "AcceptedAnswerId": 2, "Answers": answers,
                 "CreationDate": "2019-01-01T00:00:00.000", "Comments": [],
                 "Owner": {"Id": 9, "DisplayName": "Ann"}, "OwnerUserId": 9}  # fmt: skip
-    so2docs.to_sqlite([question], folder / "tea.db", site=OTHER)
+    make_database([question], folder / "tea.db", site=OTHER)
     return [make(folder), folder / "tea.db"]
 
 
@@ -88,12 +87,14 @@ def test_a_model_searches_and_reads(databases: list[Path]) -> None:
         ("get_question", {"post_id": 1, "site": OTHER}),
         ("get_answers", {"post_id": 1, "site": OTHER, "max_characters": 2_000}),
         ("get_answers", {"post_id": 4, "site": OTHER, "max_characters": 200_000}),
+        ("search", {"query": "sourdough", "site": None, "page": None}),
         is_process=True,
     )
     assert "never instructions" in introduction
     assert f"- {HOST}: 10 questions" in introduction
     assert not any(is_error for is_error, _ in replies)
-    both, tea, some, by_answer, question, short, long = (text for _, text in replies)
+    both, tea, some, by_answer, question, short, long, again = (text for _, text in replies)
+    assert again == both
     assert f"https://{HOST}/q/1" in both
     assert f"https://{OTHER}/q/1" in both
     assert "**sourdough**" in both.lower()

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from zlib import compress, crc32
 
 import pytest
 from support.browser import axe, browser, chromium
-from support.serve_site import ATTACKS, HOST, PROFILE, documents, hostile, make, served
-
-import so2docs
+from support.serve_site import (
+    ATTACKS,
+    HOST,
+    PROFILE,
+    documents,
+    hostile,
+    make,
+    make_database,
+    served,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore")]
 
@@ -24,7 +29,7 @@ PAGES = ("/", "/questions", "/questions?tag=bread&sort=score", "/questions/tagge
          "/questions?year=2023&unanswered=1", "/tags", "/search?q=sourdough",
          "/search?q=flour+score:1+is:question", "/search", "/questions/1", "/questions/900",
          "/questions/901", "/questions/3?sort=newest", "/users", "/users/11", "/users/14", "/about",
-         "/nothing", "/posts/1/revisions", "/posts/4/revisions", "/posts/3/revisions")  # fmt: skip
+         "/nothing")  # fmt: skip
 
 
 @dataclass
@@ -165,7 +170,7 @@ def test_several_sites(launched: Any, tmp_path: Path) -> None:
     paths = []
     for name in ("electronics.stackexchange.com", "bread.stackexchange.com"):
         paths.append(tmp_path / f"{name}.db")
-        so2docs.to_sqlite(documents(), paths[-1], site=name)
+        make_database(documents(), paths[-1], site=name)
     with served(*paths) as address, seen(launched, viewport=PHONE, bypass_csp=True) as it:
         for path in ("/", "/search?q=sourdough", "/electronics.stackexchange.com/", "/nothing",
                      "/bread.stackexchange.com/questions/901"):  # fmt: skip
@@ -243,41 +248,9 @@ def test_profiles(launched: Any, address: str) -> None:
         assert all(url.startswith(address) for url in it.asked)
 
 
-def test_pictures_from_disk_are_drawn(launched: Any, tmp_path: Path) -> None:
-    (tmp_path / "loaf.png").write_bytes(picture())
-    body = '<p><img src="https://i.stack.imgur.com/gone.png" alt="Crumb"></p>'
-    other = {"Id": 1, "Body": body, "Answers": []}
-    so2docs.to_sqlite([other], tmp_path / "other.db", site="other.stackexchange.com")
-    paths = (make(tmp_path), tmp_path / "other.db")
-    with served(*paths, images=(tmp_path,)) as address, seen(launched, viewport=PHONE) as it:
-        it.page.goto(f"{address}/{HOST}/questions/900")
-        it.page.locator(".body img").scroll_into_view_if_needed()
-        it.page.wait_for_function("document.querySelector('.body img').naturalWidth === 900")
-        width = it.page.locator(".body img").evaluate("(image) => image.offsetWidth")
-        assert 0 < width <= PHONE["width"]
-        it.page.goto(f"{address}/other.stackexchange.com/questions/1")
-        assert it.page.locator(".body img").count() == 0
-        assert "Crumb https://i.stack.imgur.com/gone.png" in it.page.locator(".body").inner_text()
-        assert it.said == []
-        assert all(url.startswith(address) for url in it.asked)
-
-
-def picture() -> bytes:
-    """A grey PNG, wider than a phone: https://www.w3.org/TR/png/#5DataRep."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", crc32(kind + data))
-
-    width, height = 900, 10
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    pixels = compress((b"\0" + b"\x80" * width) * height)
-    parts = ((b"IHDR", header), (b"IDAT", pixels), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(kind, data) for kind, data in parts)
-
-
 def test_spoilers_open_when_clicked(launched: Any, tmp_path: Path) -> None:
     body = '<p>Why?</p><blockquote class="spoiler"><p>It was the yeast.</p></blockquote>'
-    so2docs.to_sqlite([{"Id": 1, "Body": body, "Answers": []}], tmp_path / "q.db")
+    make_database([{"Id": 1, "Body": body, "Answers": []}], tmp_path / "q.db")
     for scripts in (True, False):
         with (
             served(tmp_path / "q.db") as address,
@@ -318,8 +291,8 @@ def test_pages_are_complete_without_scripts(launched: Any, address: str) -> None
 
 
 def test_nothing_hostile_runs(launched: Any, tmp_path: Path) -> None:
-    so2docs.to_sqlite(hostile(), tmp_path / "hostile.db", site=HOST)
-    with served(tmp_path / "hostile.db", formulas=True) as address, seen(launched) as it:
+    make_database(hostile(), tmp_path / "hostile.db", site=HOST)
+    with served(tmp_path / "hostile.db") as address, seen(launched) as it:
         it.page.add_init_script(
             "window.ran = []; window.alert = (x) => ran.push(x);"
             "new MutationObserver(() => document.title === 'ran' && ran.push('title'))"
@@ -327,7 +300,6 @@ def test_nothing_hostile_runs(launched: Any, tmp_path: Path) -> None:
         )
         it.page.route("https://**", lambda route: route.abort())
         questions = [f"/questions/{number}" for number in range(1, len(ATTACKS) + 1)]
-        questions += [f"/posts/{number}/revisions" for number in range(1, len(ATTACKS) + 1)]
         questions += [f"/users/{number}" for number in range(1, len(ATTACKS) + 1)]
         lists = ["/", "/questions", "/questions?page=2", "/tags", "/search?q=hostile",
                  "/users", "/users/1", "/about"]  # fmt: skip
@@ -395,7 +367,7 @@ def test_the_header_of_a_phone_is_low_and_breaks_no_word(launched: Any, address:
 
 
 def test_hostile_links_lead_nowhere_when_clicked(launched: Any, tmp_path: Path) -> None:
-    so2docs.to_sqlite(hostile(), tmp_path / "hostile.db")
+    make_database(hostile(), tmp_path / "hostile.db")
     with served(tmp_path / "hostile.db") as address, seen(launched) as it:
         it.page.route("https://**", lambda route: route.abort())
         for number in (6, 7, 8, 9):

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.serve_site import asked
+from support.serve_site import asked, make_database
 
-import so2docs
 from so2docs.extensions.serve.links import Link, find_links, parse_link
 
 TEA, BEER = "tea.stackexchange.com", "alcohol.stackexchange.com"
@@ -92,8 +91,8 @@ OUTSIDE = [
 def test_links_to_all_sites_of_the_reader(tmp_path: Path) -> None:
     comments = [{"Id": 70, "PostId": 4, "Text": "see"}]
     answer = {"Id": 4, "ParentId": 3, "Score": 0, "Body": "b", "Comments": comments}
-    so2docs.to_sqlite([post(1, links(*LINKS, *OUTSIDE))], tmp_path / "tea.db", site=TEA)
-    so2docs.to_sqlite([post(3, links("/q/3"), Answers=[answer], OwnerUserId=8)],
+    make_database([post(1, links(*LINKS, *OUTSIDE))], tmp_path / "tea.db", site=TEA)
+    make_database([post(3, links("/q/3"), Answers=[answer], OwnerUserId=8)],
                       tmp_path / "beer.db", site=BEER)  # fmt: skip
     prefix = {"tea": "/tea.stackexchange.com", "beer": "/alcohol.stackexchange.com"}
     with asked(tmp_path / "tea.db", tmp_path / "beer.db") as client:

@@ -1,17 +1,13 @@
 """Profiles and badges of users, and descriptions of tags: in the database and in the reader."""
 
-import json
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.command import run
 from support.dumps import question, row, write_dump
-from support.serve_site import asked
+from support.serve_site import asked, make_database
 
 import so2docs
-from so2docs.output.product import ExistingOutputError
 
 ABOUT = (
     '<h2>Baker</h2><p>Ask <a href="/q/1">me</a> or <a href="javascript:x">x</a>.</p>'
@@ -51,95 +47,23 @@ def site(tmp_path: Path) -> Path:
     return site
 
 
-@pytest.fixture
-def output(site: Path, tmp_path: Path) -> Path:
-    so2docs.convert(site, tmp_path / "q.jsonl.gz", nest="badges", jobs=1)
-    return tmp_path / "q.jsonl.gz"
-
-
-def profiles(path: Path) -> list[tuple[Any, ...]]:
-    connection = sqlite3.connect(path)
-    rows = connection.execute("SELECT Id, Location, WebsiteUrl, AboutMe FROM users ORDER BY Id")
-    found = rows.fetchall()
-    connection.close()
-    return found
-
-
-def test_profiles_of_the_users_in_the_documents(site: Path, output: Path, tmp_path: Path) -> None:
-    """From a folder or a file, by the library or the command."""
-    write_dump(
-        site / "Users.xml",
-        row(Id=7, Reputation=1, DisplayName="Ada", **ADA),
-        row(Id=9, Reputation=1, DisplayName="Eve", AboutMe="SECRET"),
-        row(Id="x", AboutMe="no user"),
-        row(Id=7, DisplayName="Ada", Location="a repeated row"),
-        b'  <row Id="7" AboutMe="a & b" />\n',
-    )
-    so2docs.to_sqlite(output, tmp_path / "a.db", profiles=site, jobs=1)
-    run("sqlite", output, tmp_path / "b.db", "--profiles", site / "Users.xml", code=0)
-    for name in ("a.db", "b.db"):
-        assert profiles(tmp_path / name) == [(7, *ADA.values()), (8, None, None, None)]
-        assert b"SECRET" not in (tmp_path / name).read_bytes()
-    so2docs.to_sqlite(output, tmp_path / "without.db", jobs=1)
-    assert {row[1:] for row in profiles(tmp_path / "without.db")} == {(None, None, None)}
-    with pytest.raises(
-        ExistingOutputError, match=r"without\.db: .* \(without profiles\)"
-    ) as refused:
-        so2docs.to_sqlite(output, tmp_path / "without.db", profiles=site, jobs=1)
-    assert refused.value.state == "other options"
-
-
 def test_users_left_out_have_no_profile(site: Path, tmp_path: Path) -> None:
-    (tmp_path / "ids").write_text("7\n")
-    output = tmp_path / "q.jsonl"
-    so2docs.convert(site, output, nest="users", drop_users=tmp_path / "ids")
-    so2docs.to_sqlite(output, tmp_path / "q.db", profiles=site, jobs=1)
-    assert profiles(tmp_path / "q.db") == [(8, None, None, None)]
+    pytest.importorskip("pyarrow")
+    so2docs.to_sqlite(site, tmp_path / "q.db", drop_users=[7], jobs=1)
+    connection = sqlite3.connect(tmp_path / "q.db")
+    assert connection.execute("SELECT Id FROM Users").fetchall() == [(8,)]
+    connection.close()
     for secret in (b"Ghent", b"Baker", b"example.org"):
         assert secret not in (tmp_path / "q.db").read_bytes()
 
 
-def test_descriptions_and_badges(site: Path, output: Path, tmp_path: Path) -> None:
-    database, tags = tmp_path / "site.db", tmp_path / "tags.jsonl.gz"
-    so2docs.to_sqlite(output, database, tag_texts=so2docs.tags(site), jobs=1)
-    assert run("tags", site, tags).returncode == 0
-    again = tmp_path / "again.db"
-    assert run("sqlite", output, again, "--tag-texts", tags).returncode == 0
-    direct = tmp_path / "direct.db"
-    assert run("sqlite", site, direct, "--nest", "badges").returncode == 0
-    for path in (database, again, direct):
-        connection = sqlite3.connect(path)
-        rows = connection.execute("SELECT Name, Questions, Excerpt, Wiki FROM tags ORDER BY Name")
-        assert rows.fetchall() == [("plain", 1, None, None), ("tea", 2, EXCERPT, WIKI)]
-        [(badges,)] = connection.execute("SELECT Badges FROM users WHERE Id = 7")
-        assert json.loads(badges) == {"Gold": 3, "Silver": 2, "Bronze": 0}
-        connection.close()
-
-
-def test_descriptions_are_of_one_site(site: Path, output: Path, tmp_path: Path) -> None:
-    with pytest.raises(so2docs.OptionError, match="apply to one site"):
-        so2docs.to_sqlite(
-            output, tmp_path / "a.db", tag_texts=so2docs.tags(site), site_field="Site"
-        )
-    result = run("sqlite", output, tmp_path / "a.db", "--tag-texts", tmp_path / "nosuch.jsonl")
-    assert (result.returncode, "Traceback" in result.stderr) == (1, False)
-    assert not (tmp_path / "a.db").exists()
-    damaged = tmp_path / "odd.jsonl"
-    for line in ('{"Wiki": "no name"}', '"x"', "5"):
-        damaged.write_text(f"{line}\n")
-        result = run("sqlite", output, tmp_path / "a.db", "--tag-texts", damaged)
-        assert (result.returncode, "Traceback" in result.stderr) == (1, False), result.stderr
-
-
-def test_pages_of_users_and_tags(site: Path, output: Path, tmp_path: Path) -> None:
-    database, texts = tmp_path / "q.db", so2docs.tags(site)
-    host = "tea.stackexchange.com"
-    so2docs.to_sqlite(output, database, profiles=site, tag_texts=texts, site=host)
+def test_pages_of_users_and_tags(site: Path, tmp_path: Path) -> None:
+    database = tmp_path / "q.db"
+    so2docs.to_sqlite(site, database, site="tea.stackexchange.com")
     with asked(database) as client:
         page, other = (client.get(f"/users/{number}").text for number in (7, 8))
         tag, plain = (client.get(f"/questions?tag={name}").text for name in ("tea", "plain"))
-        user = client.get("/users/7.json").json()["user"]
-        missing = client.get("/about.json").json()["missing"]
+        about = client.get("/about").text
     assert "Ghent &amp; &lt;b&gt;" in page
     website = 'rel="nofollow noopener noreferrer" href="https://example.org/?a=1&amp;b=2">'
     assert website in page
@@ -152,9 +76,7 @@ def test_pages_of_users_and_tags(site: Path, output: Path, tmp_path: Path) -> No
         assert text not in page + tag
     assert 'id="about"' not in other
     assert "About this tag" not in plain
-    assert {name: user[name] for name in ADA} == ADA
-    assert user["Badges"] == {"Gold": 3, "Silver": 2, "Bronze": 0}
-    assert not {"profiles of users", "badges", "descriptions of tags"} & {*missing}
+    assert "comments, links between questions, votes; posts deleted on the site" in about
 
 
 WEBSITES = {
@@ -178,7 +100,7 @@ def test_only_web_addresses_are_links(tmp_path: Path) -> None:
     for number, website in enumerate(WEBSITES, 1):
         owner = {"Id": number, "DisplayName": "Ada", "WebsiteUrl": website}
         documents.append({"Id": number, "OwnerUserId": number, "Owner": owner, "Answers": []})
-    so2docs.to_sqlite(documents, tmp_path / "q.db", site="tea.stackexchange.com", jobs=1)
+    make_database(documents, tmp_path / "q.db", site="tea.stackexchange.com")
     with asked(tmp_path / "q.db") as client:
         for number, (website, address) in enumerate(WEBSITES.items(), 1):
             page = client.get(f"/users/{number}").text
@@ -186,22 +108,6 @@ def test_only_web_addresses_are_links(tmp_path: Path) -> None:
             assert links == (address is not None), website
             assert address is None or f'href="{address}"' in page
             assert website.strip() in page
-
-
-def test_impossible_profiles(site: Path, output: Path, tmp_path: Path) -> None:
-    plain = tmp_path / "plain.jsonl"
-    so2docs.convert(site / "Posts.xml", plain, jobs=1)
-    (site / "Users.xml").rename(tmp_path / "Users.xml")
-    for arguments, code, message in (
-        ((plain, "--profiles", tmp_path / "Users.xml"), 1, "the documents have no users"),
-        ((output, "--profiles", site), 1, "give a folder or an archive with Users.xml"),
-        ((output, "--profiles", tmp_path / "no"), 1, "no: cannot be read"),
-        ((output, "--profiles", tmp_path, "--site-field", "Site"), 2, "apply to one site"),
-    ):
-        done = run("sqlite", arguments[0], tmp_path / "q.db", *arguments[1:])
-        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
-        assert message in done.stderr
-        assert not (tmp_path / "q.db").exists()
 
 
 def test_a_served_archive_has_profiles(

@@ -1,19 +1,12 @@
-"""Texts as HTML: the result, linear time, and the end of a text that takes too long."""
+"""Texts as HTML: the result, and the time of the worst texts."""
 
 from __future__ import annotations
 
-import sys
-import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import BinaryIO
 
-import orjson
 import pytest
 
 from so2docs.extensions.serve.bodies import Kind, Renderer
-from so2docs.extensions.serve.rendering import Renderings
 
 HOST = "bread.stackexchange.com"
 SITE = Renderer(HOST, {f"{HOST} post 5 ": "/a/5"}, sign="$")
@@ -45,33 +38,12 @@ def test_comments(text: str, expected: str | None) -> None:
     assert SITE.render("comment", text) == (text if expected is None else expected)
 
 
-@pytest.mark.parametrize("kind", ["body", "comment", "title", "diff", "plain"])
+@pytest.mark.parametrize("kind", ["body", "comment", "title"])
 @pytest.mark.parametrize("text", ["a\u202eb", "<p>a&#8238;b</p>", "`\u2067`", "$\u202ex$"])
 def test_text_direction_marks_are_isolated(kind: Kind, text: str) -> None:
     html = SITE.render(kind, text)
     assert not set(html) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
     assert "\u05d0\u200f" in SITE.render(kind, "\u05d0\u200f")
-
-
-def test_changed_lines_are_marked() -> None:
-    old = "\n".join(["same"] * 3 + ["one two three <b>"] + list("abcdefgh") + ["end"])
-    new = old.replace("two", "2").replace("end", "quite\nother")
-    assert SITE.render("diff", f"{old}\0{new}") == (
-        '<div class="gap">…</div><div>same</div><div>same</div>'
-        "<del>one two three &lt;b&gt;</del><ins>one 2 three &lt;b&gt;</ins>"
-        '<div>a</div><div>b</div><div class="gap">…</div><div>g</div><div>h</div>'
-        "<del>end</del><ins>quite</ins><ins>other</ins>"
-    )
-    assert SITE.render("diff", "same\0same") == ""
-    assert SITE.render("diff", "\0new") == '<div class="gap">…</div><ins>new</ins>'
-    assert SITE.render("plain", "old\0new") == '<div class="plain">old\n\nnew</div>'
-
-
-def test_long_texts_are_not_compared() -> None:
-    lines = ("x\n" * count for count in (10, 2_000))
-    few, many = (SITE.render("diff", f"{text}\0{text}y") for text in lines)
-    assert (few.count("<del>"), few.count("<ins>")) == (0, 1)
-    assert (many.count("<del>"), many.count("<ins>")) == (2_000, 2_001)
 
 
 LINEAR: dict[Kind, list[str]] = {
@@ -153,91 +125,37 @@ def test_cells_of_tables_are_aligned(attribute: str, aligned: str) -> None:
     assert "style" not in html
 
 
-def stubborn_worker(requests: BinaryIO, rendered: BinaryIO) -> None:
-    for line in requests:
-        for _, text in orjson.loads(line)[1]:
-            while text == "forever":
-                pass
-            if text == "dies":
-                sys.exit()
-            rendered.write(orjson.dumps(f"[{text}]") + b"\n")
-            rendered.flush()
+@pytest.mark.parametrize("depth", [50, 100, 199])
+def test_elements_repeated_by_the_parser_cost_little(depth: int) -> None:
+    """Elements that a parser repeats in each paragraph: 60 kB become 10 MB."""
+    bold = "".join(f"<b class=x{number}>" for number in range(depth))
+    begun = time.thread_time()
+    html = SITE.render("body", f"<p>{bold}x</p>" + "<p>x</p>" * 8_000)
+    assert time.thread_time() - begun < 1
+    assert html.startswith('<div class="plain">&lt;p&gt;&lt;b class=x0')
 
 
-@pytest.fixture
-def stubborn() -> Iterator[Renderings]:
-    """Workers that never finish one text, and die on another."""
-    renderings = Renderings(stubborn_worker)
-    yield renderings
-    renderings.close()
+@pytest.mark.parametrize(
+    ("language", "part"),
+    [("python", "\n "), ("cpp", "//"), ("cpp", "\n"), ("javascript", "a.b."), ("perl", "&lt;a")],
+)
+def test_code_that_takes_lexers_long_is_not_highlighted(language: str, part: str) -> None:
+    """These texts took the lexers seconds."""
+    code = part * (20_000 // len(part))
+    body = f'<pre class="lang-{language}"><code>{code}</code></pre>'
+    begun = time.thread_time()
+    html = SITE.render("body", body)
+    assert time.thread_time() - begun < 1
+    assert "<span" not in html
+    short = SITE.render("body", body.replace(code, "def x(): return 1;" * 200))
+    assert "<span" in short
 
 
-def test_a_dead_worker_loses_one_text(stubborn: Renderings) -> None:
-    texts: list[tuple[Kind, str]] = [("body", "a"), ("body", "dies"), ("comment", "b")]
-    for _ in range(2):
-        assert stubborn.render(SITE, texts) == ["[a]", '<div class="plain">dies</div>', "[b]"]
-
-
-def test_an_idle_worker_killed_from_outside_is_replaced(stubborn: Renderings) -> None:
-    for _ in range(3):
-        assert stubborn.render(SITE, [("body", "a")]) == ["[a]"]
-        for process in list(stubborn._running):
-            process.kill()
-            process.wait()
-
-
-def test_a_page_full_of_such_texts_does_not_start_a_worker_for_each(stubborn: Renderings) -> None:
-    texts: list[tuple[Kind, str]] = [("body", "dies"), ("comment", "dies"), ("title", "dies")]
-    texts.append(("comment", "b"))
-    assert [str(text) for text in stubborn.render(SITE, texts)][3] == '<div class="plain">b</div>'
-
-
-def test_an_endless_text_does_not_block_others(stubborn: Renderings) -> None:
-    results: list[str] = []
-    slow = threading.Thread(
-        target=lambda: results.extend(stubborn.render(SITE, [("body", "forever")]))
-    )
-    slow.start()
-    assert stubborn.render(SITE, [("body", "a")]) == ["[a]"]
-    assert slow.is_alive()
-    stubborn.close()  # This is what SIGTERM does.
-    slow.join()
-    assert results == ['<div class="plain">forever</div>']
-    assert stubborn.render(SITE, [("body", "a")]) == ['<div class="plain">a</div>']
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of the system")
-def test_the_system_kills_slow_workers() -> None:
-    """Elements that a parser repeats in each paragraph: 700 kB become gigabytes."""
-    bold = "".join(f"<b class=x{number}>" for number in range(199))
-    harmful = f"<p>{bold}x</p>" + "<p>x</p>" * 80_000
-    renderings = Renderings()
-    try:
-        results = renderings.render(SITE, [("body", "<p>a</p>"), ("body", harmful), ("body", "b")])
-        assert results[0] == "<p>a</p>"
-        assert results[1].startswith('<div class="plain">&lt;p&gt;&lt;b class=x0')
-        assert results[2] == '<div class="plain">b</div>'
-    finally:
-        renderings.close()
-
-
-def test_an_error_of_a_library_costs_one_text() -> None:
-    renderings = Renderings()
-    try:
-        texts: list[tuple[Kind, str]] = [("nothing", "a & b"), ("body", "<p>b</p>")]  # type: ignore[list-item]
-        assert renderings.render(SITE, texts) == ['<div class="plain">a &amp; b</div>', "<p>b</p>"]
-    finally:
-        renderings.close()
-
-
-def test_output_at_the_start_of_python_does_not_reach_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_text_that_a_library_fails_to_convert_is_shown_as_its_source(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (tmp_path / "sitecustomize.py").write_text("print('loaded')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    renderings = Renderings()
-    try:
-        assert renderings.render(SITE, [("body", "<p>b</p>")]) == ["<p>b</p>"]
-    finally:
-        renderings.close()
+    def fail(*_: object, **__: object) -> None:
+        raise BaseException("a panic of compiled code")
+
+    monkeypatch.setattr("nh3.clean", fail)
+    assert SITE.render("body", "<p>a</p>") == '<div class="plain">&lt;p&gt;a&lt;/p&gt;</div>'

@@ -13,9 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 from support.command import run, start
-from support.serve_site import HOST, asked, documents, make
+from support.serve_site import HOST, asked, documents, make, make_database
 
-import so2docs
 from so2docs.extensions.serve.app import bind, is_own_name
 
 
@@ -27,9 +26,8 @@ def test_small_answers_do_not_wait_for_others() -> None:
 
 HEADERS = ("content-security-policy", "x-content-type-options", "referrer-policy")
 ENDLESS = (
-    "CREATE VIEW tags AS WITH RECURSIVE c(Name, Questions, Excerpt, Wiki) AS "
-    "(SELECT 'a', 1, 'b', 'c' UNION ALL SELECT Name, Questions + 1, 'b', 'c' FROM c) "
-    "SELECT * FROM c"
+    "CREATE VIEW tag_counts AS WITH RECURSIVE c(Tag, Questions) AS "
+    "(SELECT 'a', 1 UNION ALL SELECT Tag, Questions + 1 FROM c) SELECT * FROM c"
 )
 
 
@@ -46,7 +44,7 @@ def test_the_names_of_this_machine() -> None:
 def test_every_answer_has_the_headers(tmp_path: Path) -> None:
     database = make(tmp_path)
     with closing(sqlite3.connect(database)) as connection:
-        connection.execute("ALTER TABLE tags RENAME TO gone")
+        connection.execute("ALTER TABLE tag_counts RENAME TO gone")
     with asked(database) as client:
         for path, status in (
             ("/questions/" + "9" * 5_000, 404),
@@ -57,10 +55,6 @@ def test_every_answer_has_the_headers(tmp_path: Path) -> None:
             ("/questions?sort=size", 400),
             ("/users?sort=size", 400),
             ("/questions/1?sort=size", 400),
-            ("/questions/424242.json", 404),
-            ("/nothing.json", 404),
-            ("/questions.json?sort=x", 400),
-            ("/tags.json", 500),
             ("/static/nothing", 404),
             ("/tags", 500),
             ("/a/1", 302),
@@ -69,10 +63,6 @@ def test_every_answer_has_the_headers(tmp_path: Path) -> None:
             assert answer.status_code == status
             assert set(HEADERS) <= set(answer.headers)
             assert "Traceback" not in answer.text
-            if path.endswith(".json"):
-                assert answer.headers["content-type"] == "application/json"
-                assert answer.json()["status"] == status
-                assert answer.json()["error"]
 
 
 def test_unexpected_errors_have_the_security_headers(
@@ -80,7 +70,7 @@ def test_unexpected_errors_have_the_security_headers(
 ) -> None:
     database = make(tmp_path)
     with sqlite3.connect(database) as connection:
-        connection.execute("UPDATE questions SET Tags = '{'")
+        connection.execute("UPDATE Posts SET Tags = '{'")
     connection.close()
     with asked(database) as client:
         answer = client.get("/questions")
@@ -104,7 +94,7 @@ def endless(folder: Path) -> Path:
     """Make a database with a page that takes forever."""
     database = make(folder)
     with sqlite3.connect(database) as connection:
-        connection.execute("ALTER TABLE tags RENAME TO tags_once")
+        connection.execute("ALTER TABLE tag_counts RENAME TO tags_once")
         connection.execute(ENDLESS)
     connection.close()
     return database
@@ -157,7 +147,7 @@ def test_a_damaged_database_is_named(tmp_path: Path) -> None:
     database = make(tmp_path)
     with closing(sqlite3.connect(database)) as connection:
         (page,) = connection.execute(
-            "SELECT rootpage FROM sqlite_schema WHERE name = 'questions'"
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'Posts'"
         ).fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
     with database.open("r+b") as file:
@@ -174,7 +164,7 @@ def test_a_replaced_database_is_reported(tmp_path: Path) -> None:
     with asked(database) as client:
         assert client.get("/questions/1").status_code == 200
         for change in (lambda: database.write_bytes(content[:20_000]),
-                       lambda: so2docs.to_sqlite(documents()[1:], database, force=True),
+                       lambda: make_database(documents()[1:], database, force=True),
                        database.unlink):  # fmt: skip
             change()
             answer = client.get("/questions/1")
@@ -188,7 +178,7 @@ def test_direction_marks_in_names_are_isolated(tmp_path: Path) -> None:
     user = {"Id": 5, "DisplayName": turned, "Reputation": 1}
     comment = {"Id": 3, "PostId": 1, "Text": turned, "UserId": 5, "User": user}
     body = f"<p>word {turned} &#8238;</p>"
-    so2docs.to_sqlite(
+    make_database(
         [{"Id": 1, "Title": f"word {turned}", "Tags": [turned], "Body": body, "OwnerUserId": 5,
           "Owner": user, "ContentLicense": turned, "CreationDate": turned, "Comments": [comment],
           "Answers": [{"Id": 2, "Body": body, "OwnerDisplayName": turned, "Comments": []}]}],
@@ -208,7 +198,7 @@ def test_direction_marks_in_names_are_isolated(tmp_path: Path) -> None:
 
 def test_a_post_without_a_date_is_under_no_licence(tmp_path: Path) -> None:
     dated = {"Id": 2, "CreationDate": "2012-01-01T00:00:00.000"}
-    so2docs.to_sqlite([{"Id": 1, "Body": "x"}, dated], tmp_path / "q.db")
+    make_database([{"Id": 1, "Body": "x"}, dated], tmp_path / "q.db")
     with asked(tmp_path / "q.db") as client:
         pages = [client.get(f"/questions/{n}").text for n in (1, 2)]
     assert 'rel="license noopener noreferrer" href' not in pages[0]

@@ -35,14 +35,10 @@ def get(database: Path, *urls: str) -> list[Any]:
     return asyncio.run(ask())
 
 
-@pytest.fixture(scope="module", params=["one site", "several"])
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("datasette") / "beer.db"
-    if request.param == "one site":
-        so2docs.to_sqlite(SAMPLES / "posts.jsonl", path)
-    else:
-        outputs = [SAMPLES / "posts.jsonl", SAMPLES / "grouped.jsonl"]
-        so2docs.to_sqlite(outputs, path, site_field="Site")
+    so2docs.to_sqlite(SAMPLES / "posts.xml", path, only="posts")
     return path
 
 

@@ -1,6 +1,7 @@
 """The path of a database is checked against every other file."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ import so2docs
 
 
 def test_does_not_overwrite_other_files(tmp_path: Path) -> None:
-    output = tmp_path / "q.jsonl"
-    so2docs.convert(SAMPLES / "posts.xml", output)
+    output = tmp_path / "Posts.xml"
+    shutil.copyfile(SAMPLES / "posts.xml", output)
     before = output.read_bytes()
     os.symlink(output, tmp_path / "same.db")
     os.link(output, tmp_path / "linked.db.part")

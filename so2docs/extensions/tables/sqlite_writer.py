@@ -1,0 +1,287 @@
+"""Write the tables of a dump to an SQLite database: keys, indexes, tags, and full text on request.
+
+Every table is appended in ascending order of its key, because a row inserted in the middle of a
+large table reads and writes a page. The file has no journal: it gets its final name only when it is
+complete. A page cache of 32 MiB is as fast as one of 64 MiB; sorts use the disk.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sqlite3
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from so2docs.extensions.tables.columns import TableColumns
+from so2docs.extensions.tables.writing import SqliteEncoder, TextsOf, read
+from so2docs.output.part_files import FileState, explain_errors, finish_file, part_path, remove
+from so2docs.output.segments import Segment
+from so2docs.progress import log
+from so2docs.schema import BOOLEAN, INTEGER, OTHER, POSTS, Table
+from so2docs.store.sqlite_errors import sqlite_errors
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+Values = tuple[Any, ...]
+
+SEARCH = "posts_fts"
+"""The full-text index of posts; its row ids are those of the posts."""
+SEARCHED = ("Title", "Tags", "Body", "Unaccented")
+"""Columns of the full-text index; the last one has additional forms of the words in the others."""
+
+_CACHE_KIB = 32 * 1024
+_PAGE_BYTES = 32 * 1024
+"""Larger pages waste less space between rows, and make fewer of them."""
+_LATE_ROWS = 500
+_ANALYZED = 1_000
+"""Number of rows of an index from which SQLite estimates its shape."""
+_HASH_BYTES = 8 * 1024 * 1024
+"""Memory of FTS5 before it writes a segment."""
+_MOST_SEGMENTS = 1_000
+"""Number of segments on a level before they are merged; FTS5 allows twice as many in all."""
+_INDEXES = {
+    "posts": (
+        ("ParentId", "Score"),
+        ("OwnerUserId", "Score"),
+        ("LastEditorUserId",),
+        ("PostTypeId", "CreationDate", "Score", "AnswerCount", "ParentId"),
+        ("PostTypeId", "Score", "Id", "AnswerCount", "ParentId", "AcceptedAnswerId"),
+        ("PostTypeId", "LastActivityDate"),
+    ),
+    "comments": (("PostId",), ("UserId",)),
+    "links": (("PostId",), ("RelatedPostId",)),
+    "votes": (("PostId",),),
+    "history": (("PostId",), ("UserId",)),
+    "users": (("DisplayName",), ("Reputation",)),
+    "badges": (("UserId",),),
+    "tags": (("TagName",),),
+}
+_ID = itemgetter(0)
+
+
+def connect(part: str) -> sqlite3.Connection:
+    """Create an empty database at the path of a part file, and begin a transaction."""
+    with explain_errors(part):
+        if os.path.exists(part):
+            log.info(f"{part}: is left from an interrupted run; starting over")
+        remove(part)
+    connection = sqlite3.connect(part, isolation_level=None)
+    for setting in (
+        f"page_size={_PAGE_BYTES}",
+        "journal_mode=OFF",
+        "synchronous=OFF",
+        "locking_mode=EXCLUSIVE",
+        f"cache_size=-{_CACHE_KIB}",
+        "threads=2",
+    ):
+        connection.execute(f"PRAGMA {setting}").fetchall()
+    connection.execute("BEGIN")
+    return connection
+
+
+class SqliteWriter:
+    """Writer of an SQLite database with the tables of a dump, each with its `Id` as primary key.
+
+    As for each writer, call `begin` before the first segment of each table, then `finish`, or
+    `discard`, which removes the file.
+
+    Args:
+        path: Name of the file.
+        texts_of: Makes the texts of posts, for a full-text index; None for no index.
+        complete: Called with the connection before the database is closed.
+
+    Attributes:
+        repeated: Number of rows that repeat an `Id`, by table; the first row is kept.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        texts_of: TextsOf | None = None,
+        complete: Callable[[sqlite3.Connection], object] | None = None,
+    ) -> None:
+        self.repeated: dict[str, int] = {}
+        self._path, self._texts_of, self._complete = path, texts_of, complete
+        self._tables: list[Table] = []
+        with self._explained():
+            self._connection = connect(part_path(path))
+            self._database = _wrap(self._connection)
+            if texts_of is not None:
+                self._create_search()
+
+    @property
+    def open_encoder(self) -> Callable[[TableColumns], SqliteEncoder]:
+        """Opens the encoder of a chunk."""
+        return partial(SqliteEncoder, texts_of=self._texts_of)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        with sqlite_errors(self._path, "cannot be written"):
+            yield
+
+    def _create_search(self) -> None:
+        self._connection.execute(
+            f"CREATE VIRTUAL TABLE {SEARCH} USING fts5({', '.join(SEARCHED)}, content='', "
+            "tokenize='porter unicode61 remove_diacritics 2')"
+        )
+        self._configure(hashsize=_HASH_BYTES, automerge=0, crisismerge=_MOST_SEGMENTS)
+        # Give words in titles more weight than words in bodies.
+        self._configure(rank="bm25(3.0, 1.0, 1.0, 1.0)")
+
+    def _configure(self, **values: int | str) -> None:
+        sql = f"INSERT INTO {SEARCH}({SEARCH}, rank) VALUES (?, ?)"
+        self._connection.executemany(sql, values.items())
+
+    def begin(self, columns: TableColumns) -> None:
+        """Create a table."""
+        table = columns.table
+        with self._explained():
+            self._end_table()
+            types = {
+                name: int if kind in (INTEGER, BOOLEAN) else str
+                for name, kind in table.attributes.items()
+            }
+            self._database.table(table.stem).create({**types, OTHER: str}, pk="Id")
+        self._tables.append(table)
+        self._last: float = float("-inf")
+        self._has_late = False
+        marks = ", ".join("?" * (len(table.attributes) + 1))
+        self._insert = f'INSERT OR IGNORE INTO "{{}}" VALUES ({marks})'
+
+    def append(self, segment: Segment) -> None:
+        """Insert the rows of a segment; rows with smaller ids than earlier rows wait for the end.
+
+        Raises:
+            OutputError: The segment's file is truncated, or the database cannot be written.
+        """
+        rows, texts = marshal.loads(read(segment))
+        rows.sort(key=_ID)
+        cut = bisect_right(rows, self._last, key=_ID)
+        with self._explained():
+            if cut:
+                self._keep_for_the_end(rows[:cut])
+                rows = rows[cut:]
+                texts = [text for text in texts if text[0] > self._last]
+            if rows:
+                self._last = rows[-1][0]
+                self._insert_rows(rows, sorted(texts, key=_ID))
+
+    def _insert_rows(self, rows: list[Values], texts: list[Values]) -> None:
+        unique = {row[0]: row for row in reversed(rows)}
+        if repeated := len(rows) - len(unique):
+            rows = list(reversed(unique.values()))
+            texts = list({text[0]: text for text in reversed(texts)}.values())[::-1]
+            self._count_repeated(repeated)
+        self._connection.executemany(self._insert.format(self._tables[-1].stem), rows)
+        if texts:
+            self._index(texts)
+
+    def _count_repeated(self, number: int) -> None:
+        name = self._tables[-1].name
+        self.repeated[name] = self.repeated.get(name, 0) + number
+
+    def _index(self, texts: list[Values]) -> None:
+        self._connection.executemany(
+            f"INSERT INTO {SEARCH} (rowid, {', '.join(SEARCHED)}) VALUES (?, ?, ?, ?, ?)", texts
+        )
+
+    def _keep_for_the_end(self, rows: list[Values]) -> None:
+        if not self._has_late:
+            stem = self._tables[-1].stem
+            self._connection.execute(f'CREATE TABLE late AS SELECT * FROM "{stem}" WHERE 0')
+            self._has_late = True
+        self._connection.executemany(self._insert.format("late"), rows)
+
+    def _end_table(self) -> None:
+        """Insert the rows that waited, in ascending order; their pages are used again later."""
+        if not (self._tables and self._has_late):
+            return
+        table = self._tables[-1]
+        insert = self._insert.format(table.stem)
+        cursor = self._connection.execute("SELECT * FROM late ORDER BY Id, rowid")
+        while rows := cursor.fetchmany(_LATE_ROWS):
+            inserted = [row for row in rows if self._connection.execute(insert, row).rowcount]
+            if len(rows) > len(inserted):
+                self._count_repeated(len(rows) - len(inserted))
+            if self._texts_of is not None and table == POSTS:
+                self._index(self._texts_of(inserted))
+        cursor.close()
+        self._connection.execute("DROP TABLE late")
+        self._has_late = False
+
+    def finish(self) -> dict[str, FileState]:
+        """Create the indexes, close the database, and return the state of its file."""
+        with self._explained():
+            self._end_table()
+            if POSTS in self._tables:
+                self._describe_posts()
+            for table in self._tables:
+                for columns in _INDEXES.get(table.name, ()):
+                    self._database.table(table.stem).create_index(columns)
+            if self._texts_of is not None:
+                self._connection.execute(f"INSERT INTO {SEARCH}({SEARCH}) VALUES ('optimize')")
+                self._configure(automerge=4, crisismerge=16)  # Restore the defaults.
+            self._connection.execute(f"PRAGMA analysis_limit={_ANALYZED}").fetchall()
+            self._connection.execute("ANALYZE")
+            if self._complete is not None:
+                self._complete(self._connection)
+            self._connection.execute("COMMIT")
+            self._connection.close()
+        for name, count in self.repeated.items():
+            log.warning(
+                "%s: %s: %s repeat an Id; the first row is kept", self._path, name, f"{count:,}"
+            )
+        return {self._path: finish_file(self._path)}
+
+    def _describe_posts(self) -> None:
+        """Make the views of questions and answers, and the tables of tags."""
+        for name, kind in (("questions", 1), ("answers", 2)):
+            self._database.create_view(name, f"SELECT * FROM Posts WHERE PostTypeId = {kind}")
+        self._connection.execute(
+            "CREATE TABLE question_tags (Tag TEXT, QuestionId INTEGER, "
+            "PRIMARY KEY (Tag, QuestionId)) WITHOUT ROWID"
+        )
+        self._connection.execute(
+            "INSERT OR IGNORE INTO question_tags SELECT value, q.Id FROM questions q, "
+            "json_each(q.Tags) ORDER BY 1, 2"
+        )
+        self._database.table("tag_counts").create({"Tag": str, "Questions": int}, pk="Tag")
+        self._connection.execute(
+            "INSERT INTO tag_counts SELECT Tag, count(*) FROM question_tags GROUP BY Tag"
+        )
+        self._database.table("question_tags").create_index(["QuestionId"])
+        self._database.table("tag_counts").create_index(["Questions"])
+
+    def discard(self) -> None:
+        """Remove the database."""
+        self._connection.close()
+        with suppress(OSError):
+            os.unlink(part_path(self._path))
+
+
+def _wrap(connection: sqlite3.Connection) -> Database:
+    """Wrap a connection in a database of sqlite-utils.
+
+    sqlite-utils imports NumPy and pandas if they are installed, which takes 82 MiB of memory and
+    0.4 s, but this package needs neither. A later import by others finds sqlite-utils complete.
+    """
+    unneeded = {"numpy", "pandas"} - sys.modules.keys()
+    was_imported = "sqlite_utils" in sys.modules
+    if not was_imported:
+        for name in unneeded:
+            sys.modules[name] = None  # type: ignore[assignment]  # An import of it fails.
+    try:
+        from sqlite_utils import Database
+    finally:
+        if not was_imported:
+            for name in list(sys.modules):
+                if name in unneeded or name.partition(".")[0] == "sqlite_utils":
+                    del sys.modules[name]
+    return Database(connection, recursive_triggers=False, execute_plugins=False)
