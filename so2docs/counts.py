@@ -269,15 +269,13 @@ class ChunkTally(RowCounts):
         lines: Number of line feeds.
         last_id: `Id` of the last row with an `Id`.
         kept: For each keep list, the question id of each post that it names, by post id.
-        named: Number of addresses of each post in the revisions from which posts are restored.
-        formula_sign: Delimiter of the first formula that a body marks; empty if none does.
+        notes: What a step noted, for its preparation of the second pass.
     """
 
     lines: int = 0
     last_id: int | None = None
     kept: dict[str, dict[int, int]] = field(default_factory=dict)
-    named: Counter[int] = field(default_factory=Counter)
-    formula_sign: str = ""
+    notes: dict[str, str] = field(default_factory=dict)
 
     def count_rows(self, count: int, last_id: int | None = None) -> None:
         """Add `count` rows, the last one with `last_id`; None if it has no usable `Id`."""

@@ -316,18 +316,6 @@ STATES = frozenset({*range(10, 23), *range(33, 39)})
 """Types of events that change the state of a post: closed, deleted, locked, protected,
 community-owned, with a notice, migrated, merged, and the reverse of each."""
 
-REVISION, LATER, LATER_VOTE = 12, 13, 14
-"""Kinds of the records from which the state of a date is made: history rows before the date, and
-keys of history rows after it. The rank of both is the type of the event. If later questions are
-restored as on another date, votes between the dates have the third kind."""
-
-RESTORING = CONTENT | {10, 11, 12, 13, 16, 36}
-"""Types of events before a date from which a post is restored: texts, closings, deletions, and
-migrations, which matter if later questions are restored as on another date."""
-
-REVEALING = CONTENT | {13, 36}
-"""Types of events after a date that show that a post was different, deleted, or not yet here."""
-
 CLOSE_REASONS = {
     1: "Exact duplicate",
     2: "Off-topic",

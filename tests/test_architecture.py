@@ -49,6 +49,7 @@ PURE = {
         "merge",
         "counts",
         "extensions.as_of.existence",
+        "extensions.as_of.records",
         "domain",
         "options.table",
         "parse.bodies",

@@ -64,7 +64,6 @@ class RowSink(Visitor):
         buffer: The posts, or the records made from the rows, until written.
         malformed: The reason recorded for strays that are not XML.
         opt_outs: Decides which rows concern listed users or posts.
-        named: Number of addresses of each post in texts, for a step that needs them.
     """
 
     malformed = "malformed_row"
@@ -79,7 +78,6 @@ class RowSink(Visitor):
         self._writer, self._known = writer, posts_map
         self._is_compiled = options.core == "compiled"
         self._unwritten_bytes = 0
-        self.named: Counter[int] = Counter()
 
     def add_compiled(self, data: bytes) -> Added | None:
         """Process a slice with the compiled core, unless options need parsed rows."""
@@ -129,7 +127,7 @@ class RowSink(Visitor):
         tally.strays.update(buffer.stray_reasons)
         for kind, count in buffer.other_types.items():
             tally.other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += count
-        tally.kept, tally.named = self.kept(), self.named
+        tally.kept = self.kept()
         return self._writer.path, self._writer.blocks, count_pages(integers(buffer.pairs)[1::2])
 
     def finish(self) -> None:

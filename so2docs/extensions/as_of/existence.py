@@ -11,7 +11,7 @@ from so2docs.options.table import Options
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
-_DATE = len("2016-12-10T00:00:00.000")
+_LENGTH = len("2016-12-10T00:00:00.000")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Existence:
 
     def includes(self, date: str | None) -> bool:
         """Whether a row with this date existed."""
-        return date is not None and date[:_DATE] <= self.last
+        return date is not None and date[:_LENGTH] <= self.last
 
     def select(self, rows: Iterable[Row], name: str) -> list[Row]:
         """Return the rows that existed, whose dates are in the attribute `name`."""
@@ -48,11 +48,17 @@ class Existence:
 
     def judge(self, data: bytes, name: str) -> bool | None:
         """Whether all rows of a slice existed; None if some did, and others did not."""
-        # Splitting is three times as fast as a regular expression. The parts start with dates.
-        _, *dated = data.split(b' %b="' % name.encode())
-        if not dated or len(dated) != data.count(b"<"):  # No value contains a raw `<`.
+        dates, last = read_dates(data, name), self.last.encode()
+        if not dates or min(dates) <= last < max(dates):
             return None
-        last = self.last.encode()
-        if max(dated)[:_DATE] <= last:
-            return True
-        return False if min(dated)[:_DATE] > last else None
+        return max(dates) <= last
+
+
+def read_dates(data: bytes, name: str) -> list[bytes] | None:
+    """Read the dates of the rows of a slice; None if rows lack them or may be written differently.
+
+    Splitting is three times as fast as a regular expression.
+    """
+    dates = [part[:_LENGTH] for part in data.split(b' %b="' % name.encode())[1:]]
+    # No value contains a raw `<`. A reference may stand for any character of a date.
+    return None if len(dates) != data.count(b"<") or b"&" in b"".join(dates) else dates

@@ -16,6 +16,10 @@ _TOKEN = re.compile(
     r"(\$\$?|\\(?:begin|end)\{[a-zA-Z]{0,40}\*?\}|\\[\\{}$]|[{}]|\n(?:[^\S\n]*\n)+)"
 )
 
+_TEX = re.compile(r"[\\^_{}=]")
+_PROSE = re.compile(r"^\s|\s$|\s[^\W\d]{2}|[^\W\d]{2}\s")
+"""White space beside a dollar or a word."""
+
 
 class HiddenFormulas:
     r"""The formulas of a text.
@@ -25,10 +29,12 @@ class HiddenFormulas:
 
     Args:
         sign: Delimiter of inline formulas, `$` or `\$`.
+        may_be_prices: Whether the text between two delimiters is a formula only if it looks so.
     """
 
-    def __init__(self, sign: str) -> None:
+    def __init__(self, sign: str, *, may_be_prices: bool = False) -> None:
         self._sign = sign
+        self._may_be_prices = may_be_prices
         self._formulas: list[str] = []
 
     def hide(self, markdown: str) -> str:
@@ -41,6 +47,8 @@ class HiddenFormulas:
         number = 1
         while number < len(tokens):
             end = self._find_end(tokens, number)
+            if end > number and self._is_price(tokens, number, end):
+                end = -number
             if end > number:
                 formula = "".join(tokens[number : end + 1]).replace(_DOLLAR, "$")
                 tokens[number : end + 1] = ["", *[""] * (end - number)]
@@ -72,6 +80,14 @@ class HiddenFormulas:
             elif token in "{}":
                 depth = max(depth + (1 if token == "{" else -1), 0)
         return last or -len(tokens)
+
+    def _is_price(self, tokens: list[str], start: int, end: int) -> bool:
+        """Whether two dollars are amounts of money, with text between them that is no TeX."""
+        if not self._may_be_prices or tokens[start] != self._sign:
+            return False
+        text = "".join(tokens[start + 1 : end])
+        is_before_digit = tokens[end + 1][:1].isdecimal()
+        return not _TEX.search(text) and (is_before_digit or bool(_PROSE.search(text)))
 
     def show(self, html: str, *, marks: bool) -> str:
         """Put the formulas back.

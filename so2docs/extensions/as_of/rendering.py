@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import quote
 
 from so2docs.extensions.as_of import common_mark, markdown_sharp
@@ -24,7 +25,7 @@ _COMMONMARK_SINCE = "2020-06-01"
 _TABLES_SINCE = "2020-11-23"
 """https://meta.stackexchange.com/q/356997."""
 _IMAGES_BY_HTTPS_SINCE = "2017-03-01"
-"""Images that are not available by HTTPS are shown as addresses since then."""
+"""Images that are not available by HTTPS are shown as addresses since then, in all bodies."""
 _AMAZON_COM_SINCE = "2019-01-01"
 
 _RESERVED = re.compile("[\U0010f000-\U0010ffff]")
@@ -41,9 +42,9 @@ _BARE_LINK = re.compile(
     r'<a href="https?://((?:[\w-]+\.)+(?:com|net))/(?:questions|q|a)/(\d{1,18})'
     r'(?:/[^"#]*?)?(?:#(\d+))?">(https?://[^<]*)</a>'
 )
-_PLAIN_IMAGE = re.compile(
-    r'<img src="(http://(?!i\.stack\.imgur\.com/)[^"]*)"(?:[^<>]*? alt="([^"]*)")?[^<>]*>'
-)
+_IMAGE = re.compile(r'<img src="(http://([^"/]*)[^"]*)"(?:[^<>]*? alt="([^"]*)")?[^<>]*>')
+_KEPT_HOST = re.compile(r"(?:^|\.)(?:stackexchange|stackoverflow|imgur)\.com$")
+"""Hosts whose pictures stayed in the bodies typed before."""
 _AMAZON = re.compile(
     r'(?<=<a href=")https?://(?:www\.)?amazon\.com/(?:[^"<>]*/)?(?:dp|gp/product)/(\w{10})[^"<>]*'
 )
@@ -58,23 +59,28 @@ class Renderer:
         sign: Delimiter of formulas, `$` or `\$`; empty on sites without formulas.
         find_title: Finds titles; without it, addresses of questions remain addresses.
         marks_formulas: Whether formulas are in `span` elements, as in dumps since 2018.
+        formulas_since: Date since which texts have formulas, on a site that is not known to have
+            them, but whose bodies mark them: dollars may also be prices. Empty for other sites.
     """
 
     host: str | None = None
     sign: str = ""
     find_title: FindTitle | None = None
     marks_formulas: bool = False
+    formulas_since: str = ""
 
-    def render(self, markdown: str, date: str = _COMMONMARK_SINCE) -> str:
+    def render(self, markdown: str, date: str = _COMMONMARK_SINCE, shown: str = "") -> str:
         """Render a body to HTML.
 
         Args:
             markdown: The body as typed.
             date: Date of the revision.
+            shown: Date on which the body is shown; empty for the date of the revision.
         """
         text = _RESERVED.sub("", markdown.replace("\r\n", "\n"))
-        formulas = HiddenFormulas(self.sign) if self.sign else None
-        if formulas:
+        formulas = None
+        if self.sign and date >= self.formulas_since:
+            formulas = HiddenFormulas(self.sign, may_be_prices=bool(self.formulas_since))
             text = formulas.hide(text)
         text = _SCHEMATIC.sub(_add_circuit_lab, text)
         if date < _COMMONMARK_SINCE:
@@ -82,14 +88,15 @@ class Renderer:
         else:
             html = common_mark.render(text, has_tables=date >= _TABLES_SINCE)
         html = sanitize(_name_languages(html))
-        html = self._complete(html, date)
+        html = self._complete(html, date, shown or date)
         return formulas.show(html, marks=self.marks_formulas) if formulas else html
 
-    def _complete(self, html: str, date: str) -> str:
+    def _complete(self, html: str, date: str, shown: str) -> str:
         """Apply the habits of the sites to sanitized HTML."""
-        if "<img" in html and date >= _IMAGES_BY_HTTPS_SINCE:
+        if "<img" in html and shown >= _IMAGES_BY_HTTPS_SINCE:
             html = html.replace('src="http://i.stack.imgur.com', 'src="https://i.stack.imgur.com')
-            html = _PLAIN_IMAGE.sub(r"\2 \1", html)
+            is_older = date < _IMAGES_BY_HTTPS_SINCE
+            html = _IMAGE.sub(partial(_show_address, is_older=is_older), html)
         if "amazon.com/" in html:
             folder = "com/" if date >= _AMAZON_COM_SINCE else ""
             html = _AMAZON.sub(rf"https://rads.stackoverflow.com/amzn/click/{folder}\1", html)
@@ -131,6 +138,13 @@ class Renderer:
         assert self.find_title is not None
         title = self.find_title(match[1], int(match[2]))
         return match[0] if title is None else match[0].replace(f">{match[4]}<", f">{title}<")
+
+
+def _show_address(image: re.Match[str], *, is_older: bool) -> str:
+    """Replace a picture by its text and address, but keep those of some hosts in older bodies."""
+    if is_older and _KEPT_HOST.search(image[2]):
+        return image[0]
+    return f"{image[3] or ''} {image[1]}"
 
 
 def _name_languages(html: str) -> str:

@@ -7,6 +7,7 @@ of other tables that were created later are already left out by the first pass.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ import orjson
 from so2docs.counts import RowCounts, TableCounts
 from so2docs.domain import license_at, site_host
 from so2docs.extensions.as_of.existence import Existence
+from so2docs.extensions.as_of.records import LATER, LATER_VOTE, MERGE, REVISION
 from so2docs.extensions.as_of.rendering import Renderer
 from so2docs.extensions.markdown.formulas import formula_sign
 from so2docs.merge import BlockData
@@ -41,11 +43,8 @@ from so2docs.schema import (
     BOUNTY,
     COMMENT,
     CONTENT,
-    LATER,
-    LATER_VOTE,
     OF_KIND,
     POSTS,
-    REVISION,
     TAGS,
     TITLES,
     VOTE,
@@ -65,6 +64,8 @@ _SYSTEM = -1
 
 _TEXTS = (("Title", TITLES), ("Tags", TAGS), ("Body", BODIES))
 _ORDER = tuple(POSTS.attributes)
+_COMMENT_SCORE = re.compile(rb',"Score":(?:-?\d+|"(?:[^"\\]|\\.)*")(?=[,}])')
+"""The score in the JSON of a comment; a string cannot match, since its quotes have backslashes."""
 _REJECTED = {QUESTION: REJECTED_QUESTION, ANSWER: REJECTED_ANSWER}
 
 
@@ -102,16 +103,14 @@ class _Events:
     later_votes: dict[int, int] = field(default_factory=dict)
     comments: int = 0
 
-    def count(self, kind: int, rank: int) -> int:
-        """Count a comment or votes; return the number of rows in the record."""
-        count = 1
+    def count(self, kind: int, rank: int) -> None:
+        """Count a comment or votes."""
         if kind in (VOTE, LATER_VOTE):
             vote_type, count = unpack_votes(rank)
             votes = self.votes if kind == VOTE else self.later_votes
             votes[vote_type] = votes.get(vote_type, 0) + count
         elif kind == COMMENT:
             self.comments += 1
-        return count
 
     def leave_out_later(self, date: Existence) -> None:
         """Leave out the history rows after a date, but note their types."""
@@ -143,6 +142,16 @@ class _Group:
         self.rows: list[tuple[bytes, bytes]] = []
         self.events: defaultdict[int, _Events] = defaultdict(_Events)
 
+    def drop_moved(self, question_id: int) -> None:
+        """Drop the answers that came to this question later, which their former question has."""
+        moved = {id_ for id_, events in self.events.items() if events.later >> MERGE & 1}
+        moved.discard(question_id)
+        if moved:
+            self.posts = [post for post in self.posts if post.post_id not in moved]
+            self.rows = [(key, json) for key, json in self.rows if KEY.unpack(key)[1] not in moved]
+            for post_id in moved:
+                del self.events[post_id]
+
 
 class Restoration:
     """Restores the posts of a bucket.
@@ -150,7 +159,8 @@ class Restoration:
     Args:
         options: Options of the conversion, with a date.
         get_title: Returns the title of a question, or of the question of an answer, as JSON.
-        marked_sign: Delimiter of formulas, if bodies of the dump mark them; else empty.
+        first_formula: Date and delimiter of the first formula that a body of the dump marks; empty
+            texts if no body marks formulas.
         counts: Counts to which restored posts, and posts and rows left out, are added.
 
     Attributes:
@@ -162,13 +172,18 @@ class Restoration:
         options: Options,
         counts: RowCounts,
         get_title: GetTitle,
-        marked_sign: str = "",
+        first_formula: tuple[str, str] = ("", ""),
     ) -> None:
         self._get_title = get_title
         self._host = options.host
-        sign = formula_sign(options.host or "") or marked_sign
+        since, marked = first_formula
+        sign = formula_sign(options.host or "")
         self._renderer = Renderer(
-            options.host, sign, self._find_title, marks_formulas=bool(marked_sign)
+            options.host,
+            sign or marked,
+            self._find_title,
+            marks_formulas=bool(marked),
+            formulas_since="" if sign else since,
         )
         self._counts = counts
         self.strays: list[bytes] = []
@@ -217,8 +232,7 @@ class Restoration:
     def _gather(self, blocks: Iterable[BlockData], ids: range) -> dict[int, _Group]:
         """Group the records by question; note the rows from which posts are restored."""
         groups: defaultdict[int, _Group] = defaultdict(_Group)
-        left_out: defaultdict[int, int] = defaultdict(int)
-        low, high, nested = ids.start, ids.stop, self._nested
+        low, high = ids.start, ids.stop
         for keys, json in blocks:
             end = 0
             for number, (question_id, post_id, rank, kind, start, end) in enumerate(walk(keys)):
@@ -234,17 +248,29 @@ class Restoration:
                 elif kind == LATER:
                     group.events[post_id].later |= 1 << rank
                 else:
-                    count = group.events[post_id].count(kind, rank)
-                    if kind in nested:
+                    group.events[post_id].count(kind, rank)
+                    if kind in self._nested:
                         key = keys[number * KEY.size : (number + 1) * KEY.size]
-                        group.rows.append((key, json[start:end]))
-                    else:
-                        left_out[VOTE if kind == LATER_VOTE else kind] += count
+                        row = json[start:end]
+                        if kind == COMMENT:
+                            row = _COMMENT_SCORE.sub(b"", row)
+                            key = KEY.pack(question_id, post_id, rank, len(row) << 4 | kind)
+                        group.rows.append((key, row))
             if end != len(json):
                 raise ValueError("keys and JSON do not match")
-        for kind, count in left_out.items():
-            self._leave_out_row(kind, count)
+        for question_id, group in groups.items():
+            group.drop_moved(question_id)
+            self._count_left_out(group)
         return groups
+
+    def _count_left_out(self, group: _Group) -> None:
+        """Count the rows that are read only to restore posts."""
+        for events in group.events.values():
+            if COMMENT not in self._nested:
+                self._leave_out_row(COMMENT, events.comments)
+            if VOTE not in self._nested:
+                self._leave_out_row(VOTE, sum(events.votes.values()))
+            self._leave_out_row(VOTE, sum(events.later_votes.values()))
 
     def _choose_date(self, group: _Group, later: Existence) -> None:
         """Restore a question as of the later date if it was asked after the first one."""
@@ -266,8 +292,9 @@ class Restoration:
                 self._leave_out_row(KEY.unpack(key)[3] & 15)
 
     def _leave_out_row(self, kind: int, count: int = 1) -> None:
-        tables = self._counts.tables
-        tables.setdefault(OF_KIND[kind].name, TableCounts()).filtered += count
+        if count:
+            tables = self._counts.tables
+            tables.setdefault(OF_KIND[kind].name, TableCounts()).filtered += count
 
     def _restore_group(self, question_id: int, group: _Group) -> list[_Post]:
         """Restore the posts of a question id; posts with unknown texts are added to the strays."""
@@ -403,7 +430,7 @@ class Restoration:
         is_markdown = row[BODY_FROM.key] == FROM_HISTORY and "Body" in row
         source = row.get("Body", "")
         if is_markdown and self._needs_html:
-            row["Body"] = self._renderer.render(source, post.date)
+            row["Body"] = self._renderer.render(source, post.date, self._existence.last)
         if not self._filter.passes(post.kind, row):
             self._reject(post)
             return

@@ -8,19 +8,30 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from so2docs.dump.dump import Dump
 from so2docs.errors import Location
 from so2docs.extensions.as_of.existence import Existence
+from so2docs.extensions.as_of.first_formula import FirstFormula
+from so2docs.extensions.as_of.records import (
+    LATER,
+    LATER_VOTE,
+    LINKED,
+    MERGE,
+    MOVED,
+    RESTORING,
+    REVEALING,
+    REVISION,
+)
 from so2docs.options.table import Options
 from so2docs.parse import core, table_rows
 from so2docs.parse.core import Added
 from so2docs.parse.keys import (
     ANSWER,
-    BUCKET_BITS,
     KEY,
     PAIR_BYTES,
     QUESTION,
@@ -33,23 +44,16 @@ from so2docs.parse.keys import (
 )
 from so2docs.parse.posts import Projection, RecordBuffer, number
 from so2docs.parse.row_filter import RowFilter
-from so2docs.parse.table_rows import FindQuestions
 from so2docs.pipeline.filing import BadgeSink, NestedSink, PostSink, RowSink, Unknown, UserSink
-from so2docs.schema import (
-    LATER,
-    LATER_VOTE,
-    POSTS,
-    RESTORING,
-    REVEALING,
-    REVISION,
-    TABLES,
-    Row,
-    Table,
-)
-from so2docs.store.blocks import BlockWriter
+from so2docs.schema import POSTS, TABLES, Row, Table
+from so2docs.store.blocks import BlockReader, BlockWriter
 from so2docs.store.id_map import IdMap
 
-_MARKED_FORMULA = re.compile(rb"math-container&quot;&gt;(\\?\$)")
+if TYPE_CHECKING:
+    from so2docs.spill import Spill
+
+_ORIGIN = re.compile(r"from \S*/questions/(\d{1,18})\b")
+"""Comment of a merge: the question that its answers belonged to until then."""
 _REJECTED = {QUESTION: REJECTED_QUESTION, ANSWER: REJECTED_ANSWER}
 _WHOLE_HISTORY = TABLES["history-text"]
 
@@ -90,6 +94,12 @@ class _OfDate(RowSink):
 
 
 class _PostsOfDate(_OfDate, PostSink):
+    def __init__(
+        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
+    ) -> None:
+        super().__init__(table, options, writer, posts_map)
+        self._first_formula = FirstFormula()
+
     def _make_filter(self) -> RowFilter:
         options = self._options
         return _FilterOfDate(options, self._projection)
@@ -117,10 +127,14 @@ class _PostsOfDate(_OfDate, PostSink):
         self._filter.add(self.buffer, rows)
 
     def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:
-        """End a slice; whether any body of the dump marks formulas does not depend on filters."""
-        if not self.tally.formula_sign and (match := _MARKED_FORMULA.search(data)):
-            self.tally.formula_sign = match[1].decode()
+        """End a slice; look for the first formula, which does not depend on filters."""
+        self._first_formula.look_at(data)
         super().end_slice(dump, start, data)
+
+    def result(self) -> Any:
+        """Add the notes to the tally."""
+        self.tally.notes = self._first_formula.notes
+        return super().result()
 
 
 class _FilterOfDate(RowFilter):
@@ -182,21 +196,25 @@ class _CommentsOfDate(_RowsOfDate):
         super().__init__(table, options, writer, posts_map)
         self._existence = self._date  # The records of comments that are not nested have no date.
 
-    def add(self, rows: list[Row]) -> None:
-        for row in rows:
-            row.pop("Score", None)
-        super().add(rows)
-
     def _read_records(self, data: bytes) -> tuple[Added, bytes, bytes] | None:
         compiled = super()._read_records(data)
-        if compiled is None:
-            return None
-        added, keys, json = compiled
-        return added, *(_without_scores(keys, json) if self._is_nested else _without_json(keys))
+        if compiled is None or self._is_nested:
+            return compiled
+        added, keys, _ = compiled
+        return added, *_without_json(keys)
 
 
 class _HistoryOfDate(_RowsOfDate):
-    """Files the history rows that posts are restored from, and those that are nested."""
+    """Files the history rows that posts are restored from, and those that are nested.
+
+    The ids of other posts that matter are in keys at the end of the file; see `NOTED`.
+    """
+
+    def __init__(
+        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
+    ) -> None:
+        super().__init__(table, options, writer, posts_map)
+        self._noted: dict[int, set[int]] = {LINKED: set(), MOVED: set()}
 
     def add(self, rows: list[Row]) -> None:
         self.look_up()
@@ -204,12 +222,12 @@ class _HistoryOfDate(_RowsOfDate):
         later = [row for row in rows if not self._existence.includes(row.get(name))]
         existing = self._existence.select(rows, name)
         self.buffer.filtered += len(later)
-        _add_later_keys(self.buffer, later, self._known.find)
+        self._add_records(LATER, _list_later(later))
         existing = self.opt_outs.filter(existing, self.buffer)
         usable = table_rows.reject(self.buffer, self._table, existing)
-        _add_revisions(self.buffer, usable, self._known.find)
-        for row in usable:
-            self.named.update(_find_named_posts(row.get("Text", "").encode()))
+        texts = [(row["PostId"], row["PostHistoryTypeId"], orjson.dumps(row)) for row in usable]
+        self._add_records(REVISION, (text for text in texts if text[1] in RESTORING))
+        self._noted[LINKED].update(_find_linked_posts(b" ".join(json for *_, json in texts)))
         if self._is_nested:
             table_rows.add_usable(
                 self.buffer, self._table, usable, self._known.find, self._projection
@@ -217,14 +235,31 @@ class _HistoryOfDate(_RowsOfDate):
         else:
             self.buffer.filtered += len(usable)
 
+    def _add_records(self, kind: int, events: Iterable[tuple[int, int, bytes]]) -> None:
+        """File records of events, given by post id, type and JSON."""
+        keys, jsons = self._make_records(kind, events)
+        table_rows.add_records(self.buffer, keys, jsons, self._known.find)
+
+    def _make_records(
+        self, kind: int, events: Iterable[tuple[int, int, bytes]]
+    ) -> tuple[bytes, bytes]:
+        keys, jsons = bytearray(), bytearray()
+        for post_id, event_type, json in events:
+            keys += KEY.pack(0, post_id, event_type, len(json) << 4 | kind)
+            jsons += json
+            if event_type == MERGE:
+                self._noted[MOVED].add(post_id)
+        return bytes(keys), bytes(jsons)
+
     def _add_compiled(self, data: bytes) -> Added | None:
         revisions = core.read_records(data, _WHOLE_HISTORY)
         nested = core.read_records(data, self._table) if self._is_nested else None
         if revisions is None or (self._is_nested and nested is None):
             return None
         added, keys, json = revisions
-        self._read.append(_select_revisions(keys, json))
-        self.named.update(_find_named_posts(json))
+        events = (event for event in _walk_events(keys, json) if event[1] in RESTORING)
+        self._read.append(self._make_records(REVISION, events))
+        self._noted[LINKED].update(_find_linked_posts(json))
         self.buffer.filtered += added[0]
         if nested is not None:
             _, keys, json = nested
@@ -237,9 +272,25 @@ class _HistoryOfDate(_RowsOfDate):
         if compiled is None:
             return None
         added, keys, json = compiled
-        self._read.append((_select_later(keys, json), b""))
+        events = _walk_events(keys, json)
+        rows = (
+            orjson.loads(json) if kind == MERGE else {"PostId": id_, "PostHistoryTypeId": kind}
+            for id_, kind, json in events
+        )
+        self._read.append(self._make_records(LATER, _list_later(rows)))
         self.buffer.filtered += added[0]
         return added
+
+    def finish(self) -> None:
+        """Write the remaining records, and the noted posts."""
+        super().finish()
+        keys = b"".join(
+            KEY.pack(post_id, note, 0, 0)
+            for note, post_ids in self._noted.items()
+            for post_id in sorted(post_ids)
+        )
+        if keys:
+            self._writer.write(None, bytearray(keys), bytearray())
 
 
 class _BadgesOfDate(_OfDate, BadgeSink):
@@ -260,90 +311,42 @@ def choose_sink(table: Table) -> type[RowSink]:
     return sinks.get(table.name, _RowsOfDate)
 
 
-def _add_revisions(buffer: RecordBuffer, rows: list[Row], questions: FindQuestions) -> None:
-    """Turn typed history rows before a date into the records that posts are restored from."""
-    places = questions({row["PostId"] for row in rows})
-    for row in rows:
-        post_id: int = row["PostId"]
-        kind: int = row["PostHistoryTypeId"]
-        if kind in RESTORING:
-            json = orjson.dumps(row)
-            question_id = places.get(post_id, post_id)
-            bucket = buffer.buckets[question_id >> BUCKET_BITS]
-            bucket.keys.extend(KEY.pack(question_id, post_id, kind, len(json) << 4 | REVISION))
-            bucket.json.extend(json)
-
-
 _ADDRESS = re.compile(rb"://[\w.-]+/(?:questions|q|a)/(\d{1,18})")
 
 
-def _find_named_posts(texts: bytes) -> Iterator[int]:
+def _find_linked_posts(texts: bytes) -> Iterator[int]:
     """Yield the ids of posts, on any site, whose addresses occur in texts."""
     return map(int, _ADDRESS.findall(texts))
 
 
-def _add_later_keys(buffer: RecordBuffer, rows: list[Row], questions: FindQuestions) -> None:
-    """Turn history rows after a date into keys; the rows may be typed, and may be unusable."""
-    pairs = []
+def _list_later(rows: Iterable[Row]) -> Iterator[tuple[int, int, bytes]]:
+    """Yield post id and type of events after the date; the rows may be typed, and unusable.
+
+    The JSON of a merge has its date, and the question that its answers belonged to until then.
+    """
     for row in rows:
         post_id, kind = (number(str(row.get(n, ""))) for n in ("PostId", "PostHistoryTypeId"))
-        if isinstance(post_id, int) and isinstance(kind, int) and kind in REVEALING:
-            pairs.append((post_id, kind))
-    places = questions({post_id for post_id, _ in pairs})
-    for post_id, kind in pairs:
-        question_id = places.get(post_id, post_id)
-        key = KEY.pack(question_id, post_id, kind, LATER)
-        buffer.buckets[question_id >> BUCKET_BITS].keys.extend(key)
+        if not isinstance(post_id, int) or kind not in REVEALING:
+            continue
+        if kind != MERGE:
+            yield post_id, kind, b""
+        elif match := _ORIGIN.match(str(row.get("Comment", ""))):
+            values = {"CreationDate": row.get("CreationDate", ""), "Origin": int(match[1])}
+            yield post_id, kind, orjson.dumps(values)
 
 
 _TYPE = re.compile(rb'\{"Id":-?\d+,"PostHistoryTypeId":(\d+),')
 
 
-def _select_revisions(keys: bytes, json: bytes) -> tuple[bytes, bytes]:
-    """Select the records that posts are restored from, as `_add_revisions` makes them.
-
-    Args:
-        keys: Keys of history rows before a date.
-        json: The JSON of these rows, with all attributes.
-    """
-    new_keys, new_json = bytearray(), bytearray()
-    for question_id, post_id, _, _, start, end in walk(keys):
-        kind = _event_type(json, start, end)
-        if kind in RESTORING:
-            new_keys += KEY.pack(question_id, post_id, kind, (end - start) << 4 | REVISION)
-            new_json += json[start:end]
-    return bytes(new_keys), bytes(new_json)
-
-
-def _select_later(keys: bytes, json: bytes) -> bytes:
-    """Select the keys of history rows after a date, as `_add_later_keys` makes them."""
-    new_keys = bytearray()
-    for question_id, post_id, _, _, start, end in walk(keys):
-        kind = _event_type(json, start, end)
-        if kind in REVEALING:
-            new_keys += KEY.pack(question_id, post_id, kind, LATER)
-    return bytes(new_keys)
+def _walk_events(keys: bytes, json: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield post id, type and JSON of history rows with all attributes."""
+    for _, post_id, _, _, start, end in walk(keys):
+        yield post_id, _event_type(json, start, end), json[start:end]
 
 
 def _event_type(json: bytes, start: int, end: int) -> int:
     match = _TYPE.match(json, start, end)
     return int(match[1] if match else orjson.loads(json[start:end])["PostHistoryTypeId"])
-
-
-_SCORE = re.compile(rb',"Score":(?:-?\d+|"(?:[^"\\]|\\.)*")(?=[,}])')
-
-
-def _without_scores(keys: bytes, json: bytes) -> tuple[bytes, bytes]:
-    """Remove the scores from records of comments, where they follow the ids.
-
-    In JSON strings, each quote has a backslash before it, so the pattern cannot match in them.
-    """
-    new_keys, new_json = bytearray(), bytearray()
-    for question_id, post_id, rank, kind, start, end in walk(keys):
-        row = _SCORE.sub(b"", json[start:end])
-        new_keys += KEY.pack(question_id, post_id, rank, len(row) << 4 | kind)
-        new_json += row
-    return bytes(new_keys), bytes(new_json)
 
 
 def _without_json(keys: bytes) -> tuple[bytes, bytes]:
@@ -352,3 +355,20 @@ def _without_json(keys: bytes) -> tuple[bytes, bytes]:
     count = len(fields) // 4
     fields[3::4] = array("q", (len(b"{}") << 4 | kind for kind in kinds_in(keys)))
     return as_bytes(fields), b"{}" * count
+
+
+def read_noted_posts(spill: Spill, note: int) -> Iterator[array[int]]:
+    """Yield the ids of posts that the chunks of the history noted, a chunk at a time.
+
+    Args:
+        spill: The spill.
+        note: The kind of posts, `LINKED` or `MOVED`.
+    """
+    sequences = {table.sequence for table in TABLES.values() if table.file == _WHOLE_HISTORY.file}
+    with BlockReader() as reader:
+        for chunk in (chunk for sequence in sequences for chunk in spill.files(sequence)):
+            for path, block in spill.read_blocks(chunk):
+                if block.bucket is None and block.keys_size:
+                    fields = integers(reader.read_keys(path, block))
+                    pairs = zip(fields[::4], fields[1::4], strict=True)
+                    yield array("q", (post_id for post_id, kind in pairs if kind == note))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import orjson
@@ -15,14 +15,17 @@ from isal.isal_zlib import crc32
 from so2docs import merge
 from so2docs.counts import ChunkTally, RowCounts
 from so2docs.extensions.as_of.existence import Existence
-from so2docs.extensions.as_of.restoration import Restoration, find_titles
-from so2docs.extensions.as_of.sinks import choose_sink
+from so2docs.extensions.as_of.first_formula import choose_first
+from so2docs.extensions.as_of.moves import move_answers
+from so2docs.extensions.as_of.records import LINKED
+from so2docs.extensions.as_of.restoration import GetTitle, Restoration, find_titles
+from so2docs.extensions.as_of.sinks import choose_sink, read_noted_posts
 from so2docs.options.table import Options
 from so2docs.parse.keys import BUCKET_BITS
 from so2docs.pipeline.bucket import select_part
 from so2docs.pipeline.tasks import BucketTask, Step
 from so2docs.store.blocks import Block, BlockReader, check_blocks_match
-from so2docs.store.id_map import IdMap, IdMapWriter
+from so2docs.store.id_map import IdMap, IdMapWriter, keep_lowest
 from so2docs.store.users import Users, UserTable
 
 if TYPE_CHECKING:
@@ -35,12 +38,14 @@ class Prepared:
     """What restored bodies need to know of the whole site.
 
     Attributes:
-        titles: Table of the titles, which has the form of a table of users; None if there are none.
-        formula_sign: Delimiter of the first formula that a body marks; empty if none does.
+        posts_map: Path of the map from posts to their questions; empty without other tables.
+        titles: Table of titles by question, in the form of a table of users; None without titles.
+        first_formula: Date and delimiter of the first formula that a body marks; else empty texts.
     """
 
+    posts_map: str
     titles: UserTable | None
-    formula_sign: str
+    first_formula: tuple[str, str]
 
 
 def prepare(
@@ -50,65 +55,70 @@ def prepare(
     posts_map: str,
     workers: Workers,
 ) -> Prepared:
-    """Find the titles of the posts that restored bodies name, and how bodies mark formulas."""
-    titles = _map_titles(spill, options, tallies, posts_map, workers)
-    return Prepared(titles, next((t.formula_sign for t in tallies if t.formula_sign), ""))
+    """Move merged answers to their former questions; find the titles that restored bodies name."""
+    titles = None
+    if posts_map:
+        move_answers(spill, options, posts_map, workers)
+        titles = _map_titles(spill, options, posts_map, workers)
+    return Prepared(posts_map, titles, choose_first(tally.notes for tally in tallies))
 
 
 def _map_titles(
-    spill: Spill,
-    options: Options,
-    tallies: Iterable[ChunkTally],
-    posts_map: str,
-    workers: Workers,
+    spill: Spill, options: Options, posts_map: str, workers: Workers
 ) -> UserTable | None:
-    """Map posts whose addresses occur in restored bodies to the titles of their questions.
+    """Map the questions whose addresses, or those of their answers, are in texts to their titles.
 
-    Returns:
-        Table of the titles, which has the form of a table of users; None if there are none.
+    Ids are sorted on disk, first by post, then by question, so that each map is read in order.
     """
-    named = {post_id for tally in tallies for post_id in tally.named}
-    if not named or options.host is None:
+    if options.host is None:
         return None
-    wanted: defaultdict[int, defaultdict[int, list[int]]]
-    wanted = defaultdict(partial(defaultdict, list))
-    with IdMap(posts_map) as posts:
-        for post_id, question_id in posts.find(named).items():
-            wanted[question_id >> BUCKET_BITS][question_id].append(post_id)
+    linked, wanted = str(spill.folder / "linked.map"), str(spill.folder / "wanted.map")
+    with IdMapWriter(linked, combine=keep_lowest) as posts:
+        for post_ids in read_noted_posts(spill, LINKED):
+            posts.add(post_ids, post_ids)
+        posts.finish()
+    with (
+        IdMap(linked) as posts,
+        IdMap(posts_map) as known,
+        IdMapWriter(wanted, combine=keep_lowest) as questions,
+    ):
+        for post_ids, _ in posts.items():
+            question_ids = list(known.find(post_ids).values())
+            questions.add(question_ids, question_ids)
+        questions.finish()
     table = UserTable(str(spill.folder / "titles.map"), {0: str(spill.folder / "titles.lines.map")})
-    date, _ = Existence.of_dates(options)
-    tasks = ((spill.blocks(number), dict(wanted[number]), date) for number in sorted(wanted))
-    offset = 0
-    with IdMapWriter(table.places) as places, open(table.files[0], "wb") as lines:
-        for titles in workers.run(_find_titles_of, tasks):
-            for post_id, title in titles:
-                places.add([post_id], [offset])
+    with (
+        IdMap(wanted) as questions,
+        IdMapWriter(table.places) as places,
+        open(table.files[0], "wb") as lines,
+    ):
+        offset = 0
+        for titles in workers.run(_find_titles, _list_title_tasks(spill, options, questions)):
+            for question_id, title in titles:
+                places.add([question_id], [offset])
                 offset += lines.write(b"%08x%b\n" % (crc32(title), title))
         places.finish()
     return table
 
 
-def _find_titles_of(
-    task: tuple[list[tuple[str, Block]], dict[int, list[int]], Existence],
-) -> list[tuple[int, bytes]]:
-    """Find titles in a worker.
+_TitleTask = tuple[list[tuple[str, Block]], frozenset[int], Existence]
 
-    Args:
-        task: The blocks of a bucket, the ids of the posts whose title is needed, by question, and
-            the date.
 
-    Returns:
-        Ids of the posts, each with the title of its question as JSON.
-    """
-    located, post_ids, date = task
+def _list_title_tasks(spill: Spill, options: Options, questions: IdMap) -> Iterator[_TitleTask]:
+    """Yield the blocks of each bucket with wanted questions, these questions, and the date."""
+    date, _ = Existence.of_dates(options)
+    ids = (question_id for part, _ in questions.items() for question_id in part)
+    for bucket, question_ids in groupby(ids, lambda question_id: question_id >> BUCKET_BITS):
+        yield spill.blocks(bucket), frozenset(question_ids), date
+
+
+def _find_titles(task: _TitleTask) -> list[tuple[int, bytes]]:
+    """Find the titles of questions in a worker; return them as JSON, in ascending order of ids."""
+    located, question_ids, date = task
     with BlockReader() as reader, check_blocks_match(located):
         blocks = (reader.read(path, block) for path, block in located)
-        titles = find_titles(blocks, post_ids.keys(), date)
-    return [
-        (post_id, orjson.dumps(title))
-        for question_id, title in sorted(titles.items())
-        for post_id in post_ids[question_id]
-    ]
+        titles = find_titles(blocks, question_ids, date)
+    return [(question_id, orjson.dumps(title)) for question_id, title in sorted(titles.items())]
 
 
 @contextmanager
@@ -117,18 +127,26 @@ def restore(
 ) -> Iterator[Iterable[merge.BlockData]]:
     """Yield the records of a task with its posts as they were on the date."""
     prepared: Prepared = task.prepared["as_of"]
-    titles = prepared.titles
     with ExitStack() as stack:
-        get_title = _no_title if titles is None else stack.enter_context(Users(titles)).get
+        get_title: GetTitle = _no_title
+        if prepared.titles is not None:
+            posts = stack.enter_context(IdMap(prepared.posts_map))
+            titles = stack.enter_context(Users(prepared.titles))
+            get_title = partial(_get_title, posts, titles)
         if task.options.core == "compiled":
             blocks = select_part(blocks, task.ids)
-        restoration = Restoration(task.options, counts, get_title, prepared.formula_sign)
+        restoration = Restoration(task.options, counts, get_title, prepared.first_formula)
         restoration.strays = strays
         yield restoration.restore(blocks, task.ids)
 
 
+def _get_title(posts: IdMap, titles: Users, post_id: int) -> bytes | None:
+    question_id = posts.get(post_id)
+    return None if question_id is None else titles.get(question_id)
+
+
 def _no_title(post_id: int) -> None:
-    """Stand in for the titles if texts name no questions."""
+    """Stand in for the titles of an unknown site."""
 
 
 AS_OF = Step(choose_sink, prepare, restore)

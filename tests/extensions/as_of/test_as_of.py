@@ -1,5 +1,6 @@
 """The state of a date, restored from a later dump."""
 
+import re
 import sqlite3
 import sys
 from contextlib import closing
@@ -227,7 +228,7 @@ def test_unknown_and_odd_texts(odd: Path, tmp_path: Path, core: Core) -> None:
     assert f"as of {DAY}" in str(report)
 
 
-def write_edited(dump: Path, text: str, *posts: str) -> Path:
+def write_edited(dump: Path, text: str, *posts: bytes) -> Path:
     """Write a dump whose question 9 had a text on the date, and later another one."""
     dated = {"CreationDate": EARLY, "LastActivityDate": EARLY}
     edited = question(9, Title="t9", Body="<p>now</p>", **{**dated, "LastEditDate": LATE})
@@ -276,12 +277,66 @@ def test_formulas_are_marked_as_in_other_bodies(
 ) -> None:
     span = ('<span class="math-container">', "</span>")
     body = other.format(*span)
-    later = question(2, Body=body, CreationDate=LATE, LastActivityDate=LATE)
-    dump = write_edited(tmp_path / "dump", "$a_b$ *c*", later)
+    marked = question(2, Body=body, CreationDate=EARLY, LastActivityDate=LATE)
+    dump = write_edited(tmp_path / "dump", "$a_b$ *c*", marked)
     posts = restored(dump, as_of=DAY, site=host, core=core)
     assert posts[9]["Body"] == expected.format(*span)
     markdown = restored(dump, as_of=DAY, site=host, body="markdown", core=core)
     assert markdown[9]["Body"] == "$a_b$ *c*"
+
+
+PRICES = "It is worth $2 today, *not* $5 or $6/$7, with $x$ and $a_b + c$"
+MATH = '<span class="math-container">${}$</span>'
+
+
+@pytest.mark.parametrize(
+    ("date", "expected"),
+    [
+        (LATE, f"{PRICES.replace('*not*', '<em>not</em>')}"),
+        (EARLY, PRICES.replace("*not*", "<em>not</em>").replace("$x$", MATH.format("x"))
+         .replace("$a_b + c$", MATH.format("a_b + c"))),
+    ],
+)  # fmt: skip
+def test_prices_are_no_formulas(tmp_path: Path, date: str, expected: str, core: Core) -> None:
+    """Texts have no formula before the first marked one, and none without TeX between dollars."""
+    marked = question(2, Body=MATH.format("3^3"), CreationDate=date)
+    dump = write_edited(tmp_path / "dump", PRICES, marked)
+    posts = restored(dump, as_of=DAY, site="ale.stackexchange.com", core=core)
+    assert posts[9]["Body"] == f"<p>{expected}</p>\n"
+
+
+def rewrite(row: str, change: str) -> str:
+    """Write a row in another legal form of XML."""
+    if change == "references":
+        return re.sub(
+            r"&quot;|&gt;", lambda match: {"&quot;": "&#34;", "&gt;": "&#x3E;"}[match[0]], row
+        )
+    if change == "dates":
+        return row.replace('Date="20', 'Date="&#50;0')
+    if change == "letters":
+        return row.replace("math-", "&#109;ath-").replace("stack", "st&#97;ck")
+    if change == "quotes":
+        return row.replace("'", "&apos;").replace('"', "'")
+    return row.replace('" ', '"\n\t').replace('="', ' = "')
+
+
+@pytest.mark.parametrize("change", ["references", "dates", "letters", "quotes", "white space"])
+def test_any_legal_form_of_rows_gives_the_same(tmp_path: Path, change: str, core: Core) -> None:
+    marked = question(2, Title="t2", Body=MATH.format("3^3"), CreationDate=EARLY)
+    late = question(3, Title="t3", Body="late", CreationDate=LATE)
+    text = r"$\{0,1\}$ https://ale.stackexchange.com/q/2"
+    plain = write_edited(tmp_path / "ale.stackexchange.com", text, marked, late)
+    other = tmp_path / "other"
+    for path in plain.iterdir():
+        lines = path.read_text("utf-8").splitlines()
+        rows = [rewrite(line, change) if "<row" in line else line for line in lines]
+        other.mkdir(exist_ok=True)
+        (other / path.name).write_text("\n".join(rows), "utf-8")
+    options: Row = {"as_of": DAY, "site": "ale.stackexchange.com", "core": core}
+    expected = restored(plain, **options)
+    assert "math-container" in expected[9]["Body"]
+    assert ">t2</a>" in expected[9]["Body"]
+    assert restored(other, **options) == expected
 
 
 def test_an_unknown_site_is_reported(odd: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,6 +13,7 @@ import pytest
 from support.dumps import question, row, write_dump
 from support.history_walk import Walk, read_rows
 from support.interruptions import kill_at, stopped_between_passes
+from support.packed import LZMA2
 from support.places import DUMPS, NO_DUMPS
 from support.site_over_time import FIRST, LAST, Site
 
@@ -234,7 +235,7 @@ def test_filters_apply_to_both_states(
 def test_the_same_bytes_in_any_way(site: tuple[Site, Path], tmp_path: Path) -> None:
     _, dump = site
     archive = tmp_path / "dump.7z"  # The posts are the last table that is read.
-    with py7zr.SevenZipFile(archive, "w") as file:
+    with py7zr.SevenZipFile(archive, "w", filters=LZMA2) as file:
         for path in sorted(dump.iterdir(), key=lambda path: path.name == "Posts.xml"):
             file.write(path, path.name)
     ways: list[tuple[Path, Row]] = [

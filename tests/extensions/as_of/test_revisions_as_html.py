@@ -218,6 +218,18 @@ def test_rules_of_a_date(date: str, markdown: str, html: str) -> None:
     assert squeeze(render(markdown, date)) == html
 
 
+def test_pictures_hang_on_the_date_of_the_state() -> None:
+    """Pictures by http became addresses in 2017, also in the bodies typed before."""
+    for host, is_kept in (
+        ("b.com", False),
+        ("i.imgur.com", True),
+        ("area51.stackexchange.com", True),
+    ):
+        body = Renderer().render(f"![a](http://{host}/c)", OLD, FENCED)
+        assert ("<img" in body) == is_kept, host
+        assert "<img" in Renderer().render(f"![a](http://{host}/c)", OLD, OLD)
+
+
 @pytest.mark.parametrize(
     ("host", "main", "meta"),
     [
