@@ -23,7 +23,8 @@ class Capability:
             has a function of this name.
         rare_commands: The same for commands that the help only names.
         names: Public names of `so2docs`, separated by spaces, by module of the folder.
-        hooks: Objects that the core calls: `module:attribute` in the folder, by name of the hook.
+        hooks: Modules that the core calls, or objects of modules as `module:attribute`, by name of
+            the hook.
     """
 
     commands: Mapping[str, str] = field(default_factory=dict)
@@ -77,7 +78,7 @@ CAPABILITIES = {
     ),
     "cards": Capability(
         rare_commands={"card": "Write a card for an output: Markdown for Hugging Face."},
-        hooks={"card": "card:ADDITION"},
+        hooks={"card": "card"},
     ),
     "completion": Capability(
         rare_commands={"completion": "Print a completion script for a shell."}
@@ -117,7 +118,7 @@ def has_hook(name: str) -> bool:
 
 
 def find_hook(name: str) -> Any:
-    """Import the object of a hook.
+    """Import the module or the object of a hook.
 
     Raises:
         OptionError: The capability with this hook was removed.
@@ -126,4 +127,5 @@ def find_hook(name: str) -> Any:
         raise OptionError(f"this installation has no {name}; install so2docs again")
     folder, reference = _PLACES[name]
     module, _, attribute = reference.partition(":")
-    return getattr(import_module(f"so2docs.extensions.{folder}.{module}"), attribute)
+    item = import_module(f"so2docs.extensions.{folder}.{module}")
+    return getattr(item, attribute) if attribute else item

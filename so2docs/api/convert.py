@@ -36,7 +36,6 @@ from so2docs.options.table import (
     RunOptions,
     taken_by,
 )
-from so2docs.output.additions import Addition, find_addition
 from so2docs.output.new_files import output_lock, write_file
 from so2docs.output.part_files import REPORT, check_own
 from so2docs.output.paths import OutputOfConversion, OutputPaths
@@ -44,6 +43,7 @@ from so2docs.output.provenance import Provenance
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.pipeline.session import Session
 from so2docs.progress import log
+from so2docs.registry import find_hook
 from so2docs.report import Report
 from so2docs.standard_streams import open_standard_output
 from so2docs.store.disk import disk_errors
@@ -104,8 +104,7 @@ def convert_validated(
 ) -> Report:
     """Convert a dump as `convert` does, with validated keywords and a field for each document.
 
-    If the conversion is not alone, the caller calls `Addition.check_folder` before all conversions
-    into a folder and `Addition.describe` after them.
+    If the conversion is not alone, the caller checks and writes the card of the folder.
     """
     path = os.fspath(default_output(kwargs) if output is None else output)
     path = TRANSFORM_OPTIONS.find_output(None if output is None else path, kwargs) or path
@@ -113,21 +112,21 @@ def convert_validated(
     if path == run.report == "-":
         raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")
     begun = time.perf_counter()
-    additions = [find_addition(name) for name in run.additions]
+    card = find_hook("card") if run.card else None
     with Source(dump) as source:
         check_report(run.report, [source.path, path, *run.tables.values()])
         options = options_for(source, kwargs, output_form(path, kwargs), site_field)
         names = OutputPaths.of(path, options, run)
         with _explain_dump_errors(names, options), disk_errors():
-            files = _plan(source, options, run, names, additions, is_alone=is_alone)
+            files = _plan(source, options, run, names, card, is_alone=is_alone)
 
             def describe() -> None:
-                for addition in additions if is_alone else ():
-                    addition.describe(addition.folder(names), force=run.force)
+                if card is not None and is_alone:
+                    card.describe_folder(card.folder_of_card(names), force=run.force)
 
             def finish(report: Report) -> None:
-                for addition in additions:
-                    addition.write(names, [file.file for file in files])
+                if card is not None:
+                    card.write_manifest(names, [file.file for file in files])
                 describe()
                 report.seconds = time.perf_counter() - begun
                 report.file_bytes = (
@@ -137,8 +136,8 @@ def convert_validated(
 
             report = _run(files, options, run, names, finish)
             if not report.is_new:
-                for addition in additions:
-                    addition.complete(report.output)
+                if card is not None:
+                    card.complete_manifest(report.output)
                 describe()
                 if not _has_report(report, run.report):
                     write_report(run.report, report.as_dict())
@@ -164,20 +163,21 @@ def _plan(
     options: Options,
     run: RunOptions,
     names: OutputPaths,
-    additions: Iterable[Addition],
+    card: Any,
     *,
     is_alone: bool,
 ) -> list[TableFile]:
     """Find the files to read, and check that everything can be written."""
-    for addition in additions:  # Refuse a URL before fetching any of it.
-        addition.check_sources([source.path, *map(str, run.tables.values())])
+    if card is not None:  # Refuse a URL before fetching any of it.
+        card.check_sources([source.path, *map(str, run.tables.values())])
     files = source.find_to_convert(options.tables, run.tables)
     source.warn_of_unread()
     read = [file.file for file in files]
-    for addition in additions:
-        addition.check(names, options, read, force=run.force)
+    if card is not None:
+        card.check_card(names, options, read)
         if is_alone:
-            addition.check_folder(addition.folder(names), [names.output], read, force=run.force)
+            folder = card.folder_of_card(names)
+            card.check_folder_of_card(folder, [names.output], read, force=run.force)
     if _is_fresh(files, run, names):
         # Open the first file here, so that an error in it leaves no output folder. A resumed
         # session opens it at the chunk where it continues.

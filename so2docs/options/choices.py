@@ -29,6 +29,7 @@ class FormatTraits:
         ids: Whether documents get an id for the target database.
         magic: First bytes of the files, if they contain their record.
         needs: Package that must be installed; None if no package is needed.
+        work: Approximate cost of writing a byte, relative to reading one from a plain file.
     """
 
     extensions: tuple[str, ...]
@@ -37,6 +38,7 @@ class FormatTraits:
     ids: bool = False
     magic: bytes = b""
     needs: str | None = None
+    work: float = 1.0
 
 
 _LINES = (".jsonl", ".ndjson")
@@ -48,7 +50,7 @@ FORMATS = {
     "elasticsearch": FormatTraits(_LINES, ids=True),
     "mongodb": FormatTraits(_LINES, dates=True, ids=True),
     "ravendb": FormatTraits((".ravendbdump", ".json"), ids=True),
-    "parquet": FormatTraits((".parquet",), compressed=False, magic=b"PAR1"),
+    "parquet": FormatTraits((".parquet",), compressed=False, magic=b"PAR1", work=8.0),
 }
 """The properties of each format."""
 

@@ -11,6 +11,7 @@ from so2docs.errors import OptionError, flag, require_packages
 from so2docs.options.choices import (
     EXTENSIONS,
     FORMATS,
+    GZIPPED,
     UNCOMPRESSED,
     Compression,
     compression_from_name,
@@ -66,7 +67,7 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
     is_for_hub = transform is not None and transform.is_by_site and output != "-"
     if is_for_hub and not split:
         split = Split(size=HUB_FILE_BYTES)
-    if output == "-" and (split or name == "parquet"):
+    if output == "-" and (split or not FORMATS[name].compressed):
         subject = flag("split", str(split)) if split else flag("format", name)
         raise OptionError(f"{subject} does not support standard output; give the name of a file")
     compression = _compression(output, name, kwargs.get("compression"))
@@ -97,8 +98,7 @@ def output_suffix(kwargs: Mapping[str, Any]) -> str:
     requested = kwargs.get("format")
     name: str = requested if requested is not None and requested in FORMATS else "jsonl"
     end = FORMATS[name].extensions[0]
-    # RavenDB exports are compressed with gzip, but have no `.gz` in their names.
-    if not FORMATS[name].compressed or name == "ravendb":
+    if not FORMATS[name].compressed or end in GZIPPED:
         return end
     return end + EXTENSIONS.get(kwargs.get("compression") or "gzip", ".gz")
 

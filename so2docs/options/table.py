@@ -648,11 +648,6 @@ class RunOptions:
     )
 
     @property
-    def additions(self) -> tuple[str, ...]:
-        """The files to add to the output, by the names of the options that request them."""
-        return ("card",) if self.card else ()
-
-    @property
     def threads(self) -> int:
         """Number of threads for decompression."""
         return self.jobs or count_processors()

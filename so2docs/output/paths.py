@@ -133,7 +133,7 @@ class OutputPaths:
     @property
     def strays_compression(self) -> Compression:
         """Compression of the strays: as in the output; gzip for Parquet and standard output."""
-        is_whole = self.output != "-" and self.form.format != "parquet"
+        is_whole = self.output != "-" and FORMATS[self.form.format].compressed
         return self.form.compression if is_whole else "gzip"
 
     @property

@@ -100,10 +100,6 @@ def check_identity(spill: Spill, before: dict[str, Any], now: Provenance, times:
 
 _FIELDS = 4
 
-_WRITING_WORK: Mapping[str, float] = {"parquet": 8.0}
-"""Approximate cost of writing a byte, relative to reading one from a plain file, for formats whose
-cost is not 1."""
-
 
 def _expected_share(filters: Filters) -> float:
     """Return the share of the dump expected to pass the filters; 0 if it cannot be predicted."""
@@ -196,7 +192,7 @@ class Session:
         )
         self.spill.start_run()
         self.set_uncompressed_limit(spare)
-        writing = _WRITING_WORK.get(self.options.form.format, 1.0)
+        writing = FORMATS[self.options.form.format].work
         with Workers(self.jobs) as workers, self.progress:
             begun = time.perf_counter()
             second = self.read(workers, writing)

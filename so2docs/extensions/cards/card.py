@@ -29,7 +29,6 @@ from so2docs.extensions.cards.outputs import (
 )
 from so2docs.extensions.cards.readme import START, readme_text, title_of
 from so2docs.options.table import Options
-from so2docs.output.additions import Addition
 from so2docs.output.new_files import FOR_SMALL_FILES, NewFiles
 from so2docs.output.part_files import CARD, check_folder, check_replaceable
 from so2docs.output.paths import OutputPaths
@@ -38,9 +37,7 @@ from so2docs.output.provenance import UP_TO_DATE, Comparison, Provenance, make_r
 from so2docs.progress import log
 
 
-def check_card(
-    names: OutputPaths, options: Options, read: Sequence[str | None], *, force: bool
-) -> None:
+def check_card(names: OutputPaths, options: Options, read: Sequence[str | None]) -> None:
     """Check, before a conversion, that its inputs can be read again and a manifest be written."""
     if names.output == "-":
         raise OptionError(
@@ -244,14 +241,3 @@ def _check_format(name: str) -> None:
             f"{flag('card', True)} supports the formats {', '.join(DESCRIBED)}, not {name}; "
             "leave it out"
         )
-
-
-ADDITION = Addition(
-    check_sources=check_sources,
-    check=check_card,
-    write=write_manifest,
-    complete=complete_manifest,
-    folder=folder_of_card,
-    check_folder=check_folder_of_card,
-    describe=describe_folder,
-)

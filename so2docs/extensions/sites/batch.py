@@ -23,11 +23,11 @@ from so2docs.options.request import build_run_options, validate_keywords
 from so2docs.options.signatures import spell_out
 from so2docs.options.sites import without_date
 from so2docs.options.table import OF_CONVERT, TRANSFORM_OPTIONS, taken_by
-from so2docs.output.additions import find_addition
 from so2docs.output.new_files import open_folder, write_file
 from so2docs.output.part_files import FAILED, side_file
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import UP_TO_DATE
+from so2docs.registry import find_hook
 
 if TYPE_CHECKING:
     from so2docs.options.keywords import ConvertKeywords
@@ -94,9 +94,9 @@ def convert_all(
         raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
     read, outputs = [source for source, _, _ in planned], [output for _, _, output in planned]
     check_report(report_path, read)
-    additions = [find_addition(name) for name in run.additions]
-    for addition in additions:
-        addition.check_folder(folder, outputs, read, force=run.force)
+    card = find_hook("card") if run.card else None
+    if card is not None:
+        card.check_folder_of_card(folder, outputs, read, force=run.force)
     open_folder(folder)
     done: list[SiteResult] = []
 
@@ -113,9 +113,8 @@ def convert_all(
     tasks = dump_tasks(_convert, planned, kwargs)
     try:
         done = run_sites(tasks, jobs, progress=progress, when_done=finish, is_alone=is_alone)
-        if any(result.error is None for result in done):
-            for addition in additions:
-                addition.describe(folder, force=run.force)
+        if card is not None and any(result.error is None for result in done):
+            card.describe_folder(folder, force=run.force)
     finally:
         write_report(report_path, [result.as_dict() for result in done])
     return done
