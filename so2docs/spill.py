@@ -27,6 +27,7 @@ from so2docs.counts import ChunkTally
 from so2docs.dump.dump import PIECE_END, PIECES
 from so2docs.errors import SpillError, SpillTakenError, damaged_spill_error, flag, run_again
 from so2docs.store.blocks import REJECTED, Block, BlockReader, Budget
+from so2docs.store.disk import lock_file
 from so2docs.store.sqlite_errors import sqlite_errors
 
 INDEX = "index.sqlite"
@@ -103,9 +104,12 @@ class StateDatabase:
             SpillError: Another process uses the file, or it is damaged or has other tables.
         """
         self._folder = path.parent
+        self._lock = self._open_lock(path)
+        # Our lock is enough, and SQLite's own does not work on every file system.
+        uri = f"{path.absolute().as_uri()}?nolock={int(os.name != 'nt')}"
         with self._translate_errors():
             self._connection = sqlite3.connect(
-                path, timeout=0, isolation_level=None, check_same_thread=False
+                uri, timeout=0, isolation_level=None, check_same_thread=False, uri=True
             )
         # Decode damaged text without an error, since the checksum detects the damage.
         self._connection.text_factory = lambda text: text.decode(errors="replace")
@@ -115,6 +119,19 @@ class StateDatabase:
         except BaseException:
             self.close()
             raise
+
+    def _open_lock(self, path: Path) -> int:
+        """Open and lock the file; the lock ends with the process."""
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise self._creation_error(error.strerror) from error
+        try:
+            lock_file(file)
+        except BlockingIOError:
+            os.close(file)
+            raise self._taken_error() from None
+        return file
 
     def _prepare(self) -> None:
         run = self._connection.execute
@@ -143,6 +160,20 @@ class StateDatabase:
             if self._connection.in_transaction:
                 self._connection.execute("COMMIT")
             self._connection.close()
+        with suppress(OSError):
+            os.close(self._lock)
+
+    def _taken_error(self) -> SpillTakenError:
+        return SpillTakenError(
+            f"{self._folder}: another so2docs process is working on this conversion; wait for it, "
+            "or stop it"
+        )
+
+    def _creation_error(self, problem: object) -> SpillError:
+        return SpillError(
+            f"{self._folder}: the index of the spill cannot be created ({problem}); choose another "
+            f"{flag('work_dir')}, with a shorter path if this one is long"
+        )
 
     def damage_error(self, problem: object) -> SpillError:
         """Make the error for a damaged index."""
@@ -158,17 +189,10 @@ class StateDatabase:
             except sqlite3.DatabaseError as error:
                 name = getattr(error, "sqlite_errorname", "")
                 if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-                    raise SpillTakenError(
-                        f"{self._folder}: another so2docs process is working on this conversion; "
-                        "wait for it, or stop it"
-                    ) from None
+                    raise self._taken_error() from None
                 if name.startswith("SQLITE_CANTOPEN"):
                     # SQLite also reports this for paths longer than 512 bytes.
-                    raise SpillError(
-                        f"{self._folder}: the index of the spill cannot be created ({error}); "
-                        f"choose another {flag('work_dir')}, with a shorter path if this one is "
-                        "long"
-                    ) from error
+                    raise self._creation_error(error) from error
                 if not isinstance(error, sqlite3.OperationalError):
                     raise self.damage_error(error) from error
                 raise

@@ -270,5 +270,5 @@ def write_report(path: str | None, report: object) -> None:
     try:
         write_file(path, text.encode())
     except DiskFullError:
-        log.error("%s: the disk is full; this is the report:\n%s", path, text)
+        log.error("%s: the disk is full; this is the report: %s", path, json.dumps(report))
         raise

@@ -113,15 +113,15 @@ def _format(output: str, kwargs: Mapping[str, Any]) -> str:
     by_name = formats_from_name(output)
     plain, compression = split_compression(output)
     ending = os.path.splitext(os.path.basename(plain))[1]
-    if ending and not by_name:
+    is_explicit = requested is not None and (
+        not FORMATS[requested].compressed or kwargs.get("compression") is not None
+    )
+    if ending and not by_name and not is_explicit:
         endings = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)
         raise OptionError(
             f"{output}: no output format has the extension {ending}; choose a name that ends in "
             f"one of {' '.join(endings)}, optionally followed by .gz or .zst (except .parquet)"
         )
-    is_explicit = requested is not None and (
-        not FORMATS[requested].compressed or kwargs.get("compression") is not None
-    )
     # False for devices and pipes, which need no extension.
     is_new = not os.path.exists(output) or os.path.isfile(output)
     if not by_name and compression is None and is_new and output != "-" and not is_explicit:

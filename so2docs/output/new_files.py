@@ -33,6 +33,7 @@ from so2docs.output.part_files import (
     side_file,
     write_part,
 )
+from so2docs.store.disk import lock_file
 
 PATIENCE = 1.0
 """Seconds to wait for another process, such as a reader that saves an index of the output."""
@@ -65,15 +66,11 @@ def output_lock(output: str, *, seconds: float = PATIENCE) -> Iterator[bool]:
 
 def _lock(output: str, path: str, deadline: float) -> int | None:
     """Open and lock the lock file at `path`; return its descriptor, or None without file locks."""
-    try:
-        import fcntl
-    except ImportError:  # Windows has no `fcntl`.
-        return None
     while True:
         with explain_errors(path):
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = lock_file(file)
         except BlockingIOError:
             os.close(file)
             if time.monotonic() > deadline:
@@ -83,7 +80,7 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
                 ) from None
             time.sleep(_PAUSE)
             continue
-        except OSError:  # The file system has no locks.
+        if not is_locked:
             os.close(file)
             with suppress(OSError):
                 os.unlink(path)

@@ -88,7 +88,7 @@ def describe_missing_folder(folder: str, advice: str) -> str:
 
 def refuse_existing(path: str) -> None:
     """Reject a path that exists."""
-    if os.path.exists(path):
+    if os.path.lexists(path):
         advice = f"choose another output, or overwrite with {flag('force', True)}"
         raise OutputExistsError(f"{path}: exists; {advice}")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from shutil import disk_usage
 from typing import Any
 
 from so2docs.counts import RowCounts, TableCounts
@@ -37,7 +36,7 @@ from so2docs.progress import Progress, log
 from so2docs.report import Report
 from so2docs.spill import FORMAT, Spill
 from so2docs.store.blocks import BlockReader, default_budget
-from so2docs.store.disk import check_room
+from so2docs.store.disk import check_room, free_bytes
 from so2docs.store.id_set import IdSetWriter, count_pages
 from so2docs.store.users import UserTable
 
@@ -228,7 +227,7 @@ class Session:
             For each range, an iterator over question id and JSON of its documents.
         """
         self.spill.start_run()
-        self.set_uncompressed_limit(disk_usage(self.spill.folder).free)
+        self.set_uncompressed_limit(free_bytes(self.spill.folder) or 0)
         with Workers(self.jobs) as workers, self.progress:
             second = self.read(workers)
         yield from second.documents(self.report)

@@ -62,7 +62,7 @@ def check_room(
     """Raise `DiskFullError` if spill and output will not fit on their disks.
 
     Returns:
-        Bytes that will be left on the disk of the spill.
+        Bytes that will be left on the disk of the spill; below 0 if unknown.
     """
     saved = 1 - _SPILL_SHARE
     spilled = sum(path.stat().st_size for path in spill.iterdir()) - uncompressed * saved
@@ -79,8 +79,8 @@ def check_room(
         names, _, reserved = needed.get(device, ([], folder, 0.0))
         needed[device] = ([*names, purpose], folder, reserved + max(0.0, size))
     for names, folder, size in needed.values():
-        free = shutil.disk_usage(folder).free
-        if free < size:
+        free = free_bytes(folder)
+        if free is not None and free < size:
             movable = f", or put the spill elsewhere with {flag('work_dir')}"
             raise DiskFullError(
                 f"{folder}: about {as_size(size)} is needed for {' and '.join(names)} "
@@ -88,7 +88,30 @@ def check_room(
                 f"free some space{movable if 'the spill' in names else ''}"
             )
     _, _, size = needed[os.stat(spill).st_dev]
-    return int(shutil.disk_usage(spill).free - size)
+    return int((free_bytes(spill) or 0) - size)
+
+
+def free_bytes(folder: str | Path) -> int | None:
+    """Return the free space on the disk of a folder; None for a disk that reports no size."""
+    usage = shutil.disk_usage(folder)
+    return usage.free if usage.total else None
+
+
+def lock_file(file: int) -> bool:
+    """Lock an open file until it is closed; return whether it is locked.
+
+    Raises:
+        BlockingIOError: Another process holds the lock.
+    """
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except (ImportError, OSError):  # Windows has no `fcntl`, and some file systems have no locks.
+        return False
+    return True
 
 
 def write_all(file: RawIOBase | BinaryIO, data: bytes | bytearray) -> None:

@@ -22,10 +22,6 @@ WRITERS = {
     "card": (["convert", "Posts.xml", "q.jsonl", "--card"], "README.md"),
     "report": (["convert", "Posts.xml", "q.jsonl", "--report", "new"], "new"),
     "diff": (["diff", "old.jsonl", "new.jsonl", "new"], "new"),
-    "deleted": (
-        ["diff", "old.jsonl", "new.jsonl", "c", "--format", "jsonl", "--deleted", "new"],
-        "new",
-    ),
     "sqlite": (["sqlite", "old.jsonl", "new.db"], "new.db"),
 }
 

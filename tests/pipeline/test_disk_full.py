@@ -267,6 +267,8 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
         result = run("convert", small, output, "--force", "--report", "/dev/full", code=1)
         assert result.stderr.startswith("so2docs: /dev/full: ")
         assert result.stderr.endswith(f"; free some space, then {RESUMES}\n")
+        shown = result.stderr.partition("this is the report: ")[2].splitlines()[0]
+        assert json.loads(shown)["rows"] == 63
         assert output.exists()
         result = run("convert", small, output, "--report", tmp_path / "r.json", code=0)
         assert result.stderr.startswith("so2docs: resuming: all of the dump is already")
