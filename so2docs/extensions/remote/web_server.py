@@ -112,11 +112,11 @@ class _Server:
                 user, _, password = unquote(parts.auth).partition(":")
                 credentials = b64encode(f"{user}:{password}".encode()).decode()
                 self._headers["Authorization"] = f"Basic {credentials}"
-            self._pool = _pool(parts.scheme or "", self._host)
         except self._errors.LocationValueError:
             raise DumpError(
                 url, "is not a valid URL", advice="write / ? # @ in a password as %2F %3F %23 %40"
             ) from None
+        self._pool = _pool(parts.scheme or "", self._host)
 
     def fetch(self, start: int, stop: int) -> bytes:
         """Fetch a range of bytes; fewer at the end of the file.
@@ -206,6 +206,11 @@ class _Server:
         status, headers = response.status, response.headers
         if status not in (200, 206, 416):
             self._refuse(response)
+        encoding = headers.get("Content-Encoding", "identity")
+        if encoding != "identity":
+            raise self._no_ranges(
+                f"or a proxy compresses its answers (Content-Encoding: {encoding})"
+            )
         content_range = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
         length = _CONTENT_LENGTH.fullmatch(headers.get("Content-Length", ""))
         if status == 200 and at == 0 and length and int(length[1]) <= stop:
@@ -214,8 +219,11 @@ class _Server:
             return None
         elif status == 416 and content_range is None:
             self._refuse(response)
-        elif content_range is None or (status == 206 and content_range[1] != str(at)):
-            raise self._no_ranges()
+        elif content_range is None:
+            kind = headers.get("Content-Type", "").partition(";")[0]
+            raise self._no_ranges(f"sends {kind} without a range" if status == 206 else "")
+        elif status == 206 and content_range[1] != str(at):
+            raise self._no_ranges(f"sends another range than asked for ({content_range[0]})")
         else:
             size = int(content_range[2])
         self._compare(size, response)
@@ -248,7 +256,8 @@ class _Server:
             advice = "when the upload is complete, run the same command again"
             raise ChangedDumpError(self._url, problem, advice=advice)
 
-    def _no_ranges(self, problem: str = "ignores ranges and sends the whole file") -> DumpError:
+    def _no_ranges(self, problem: str = "") -> DumpError:
+        problem = problem or "ignores ranges and sends the whole file"
         return DumpError(
             self._url,
             f"cannot be read in parts: {self._host} {problem}",
@@ -280,6 +289,8 @@ class _Server:
         if status in (404, 410):
             kind, problem = DumpNotFoundError, f"does not exist: {answer}"
             advice = "check the URL in a browser; file names differ between releases"
+        elif status == 407:
+            advice = "the proxy needs a login: write http://user:password@host into its variable"
         elif status in (401, 403):
             problem = f"may not be read: {answer}"
             advice = "check in a browser whether it needs a login; then download it there"
@@ -290,7 +301,11 @@ class _Server:
 
     def _lost(self, at: int, error: Exception) -> DumpError:
         # Strip the name of the connection, which urllib3 puts before the reason.
-        reason = re.sub(r"^<?[^:>]*>?: |^\w+\([^)]*\): ", "", str(error))
+        cause = getattr(error, "original_error", error)
+        reason = re.sub(r"^<?[^:>]*>?: |^\w+\([^)]*\): ", "", str(cause))
+        if isinstance(error, self._errors.ProxyError):
+            problem = f"cannot be read: the proxy on the way to {self._host} fails ({reason})"
+            return DumpError(self._url, problem, advice="check the variable of the proxy")
         if self.state is None:
             problem = f"cannot be read: no answer from {self._host} ({reason})"
             return DumpError(self._url, problem, advice="check the URL and your connection")
@@ -329,4 +344,11 @@ def _pool(scheme: str, host: str) -> PoolManager:
     proxy = getproxies().get(scheme)
     if proxy is None or proxy_bypass(host):
         return urllib3.PoolManager(timeout=timeout)
-    return urllib3.ProxyManager(proxy, timeout=timeout)
+    address = proxy if "://" in proxy else f"http://{proxy}"  # As curl takes it.
+    try:
+        return urllib3.ProxyManager(address, timeout=timeout)
+    except (urllib3.exceptions.ProxySchemeUnknown, urllib3.exceptions.LocationValueError):
+        raise OptionError(
+            f"{scheme}_proxy is {without_secrets(address)}, but only proxies with http:// or "
+            f"https:// are used; change the variable, or unset it for {host} with no_proxy"
+        ) from None

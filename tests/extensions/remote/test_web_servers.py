@@ -241,6 +241,16 @@ def test_small_files_sent_whole(server: RangeServer) -> None:
         (f"206 Partial Content\nContent-Range: bytes 0-9/{'9' * 5000}", "in parts"),
         ("416 Range Not Satisfiable\nContent-Range: bytes */90000", "although the file has 90,000"),
         ("416 Range Not Satisfiable", "answers 416"),
+        (
+            "206 Partial Content\nContent-Range: bytes 0-9/90\nContent-Encoding: gzip",
+            "compresses its answers .Content-Encoding: gzip",
+        ),
+        (
+            "206 Partial Content\nContent-Type: multipart/byteranges; boundary=x",
+            "sends multipart/byteranges without a range",
+        ),
+        ("206 Partial Content\nContent-Range: bytes 5-9/90", "sends another range than asked for"),
+        ("407 Proxy Authentication Required", "the proxy needs a login"),
         ("302 Found\nLocation: http://[::1/x", "redirects"),
         ("302 Found\nLocation: ftp://127.0.0.1/x", "redirects"),
         ("503 Busy\nRetry-After: 86400", "asks to wait 24.0 hours"),
@@ -284,6 +294,22 @@ def test_redirects_without_end(server: RangeServer) -> None:
 def test_invalid_urls(url: str) -> None:
     with pytest.raises(DumpError, match="not a valid URL"):
         storage.open_file(url)
+
+
+@pytest.mark.parametrize(
+    ("proxy", "problem"),
+    [
+        ("127.0.0.1:9", "the proxy on the way to dump.invalid fails .*refused"),
+        ("socks5h://user:secret@127.0.0.1:9", "http_proxy is socks5h://127.0.0.1:9, but only"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used(
+    proxy: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", proxy)
+    monkeypatch.setattr(remote, "backoff_seconds", 0)
+    with pytest.raises(so2docs.So2docsError, match=problem):
+        storage.open_file("http://dump.invalid/Posts.xml")
 
 
 def test_waits_as_long_as_a_busy_server_asks(
