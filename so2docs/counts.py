@@ -239,6 +239,7 @@ class RowCounts(Counts):
         restored: With `as_of`, questions and answers whose body comes from a revision.
         first_day: The day on which the oldest kept post was created; empty if unknown.
         last_day: The day on which the latest kept post was created; empty if unknown.
+        last_row: With `as_of`, the date of the latest row of all tables that were read.
         repaired_characters: Number of characters that XML forbids and that were replaced by U+FFFD.
         tables: Counts of each requested table, by name.
     """
@@ -257,6 +258,7 @@ class RowCounts(Counts):
     restored: int | None = None
     first_day: str = field(default="", metadata=LEAST)
     last_day: str = field(default="", metadata=MOST)
+    last_row: str | None = field(default=None, metadata=MOST)
     repaired_characters: int = 0
     tables: dict[str, TableCounts] = field(default_factory=dict)
 

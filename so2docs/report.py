@@ -132,12 +132,21 @@ class Report(Printed, RowCounts):
                     f"{name}: {part} no post; is the table from the same site and release as the "
                     "posts?"
                 )
+        if self.ends_before_date():
+            yield f"{flag('as_of', self.as_of)}: {self._describe_end()}"
         if self.later_until is not None and self.last_day[:7] < self.later_until[:7]:
             last_day = self.last_day or "no known day"
             yield (
                 f"the latest post until {self.later_until} is of {last_day}; if the dump ends "
                 "there, later links are missing"
             )
+
+    def ends_before_date(self) -> bool:
+        """Whether the date of `as_of` is later than all rows of the dump."""
+        return is_before(self.last_row, self.as_of)
+
+    def _describe_end(self) -> str:
+        return f"the latest row of the dump is of {(self.last_row or '')[:10]}"
 
     def has_strays(self) -> bool:
         """Whether any row of any table is a stray."""
@@ -222,10 +231,11 @@ class Report(Printed, RowCounts):
     def _describe_state(self) -> str:
         """Count the posts by the origin of their bodies."""
         unknown = sum(self.strays[reason] for reason in UNKNOWN_ON_DATE)
+        end = f"; {self._describe_end()}" if self.ends_before_date() else ""
         return (
             f"{plural(self.unchanged or 0, 'post')} with the body of the dump, "
             f"{self.restored or 0:,} with that of a revision, {unknown:,} unknown; posts deleted "
-            "since are missing"
+            f"since are missing{end}"
         )
 
     def file_names(self) -> str:
@@ -242,6 +252,11 @@ class Report(Printed, RowCounts):
         size = self.dump_bytes + sum(table.bytes for table in self.tables.values())
         rate = size / 1e6 / self.seconds if self.seconds else 0.0
         return f"{rate:.0f} MB/s, {plural(self.jobs, 'job')}"
+
+
+def is_before(last_row: str | None, as_of: str | None) -> bool:
+    """Whether a dump with this latest row ends before a date or time; False if one is unknown."""
+    return bool(last_row and as_of) and str(last_row)[: len(str(as_of))] < str(as_of)
 
 
 def check_placed(name: str, rows: int, placed: int) -> None:

@@ -41,7 +41,7 @@ KEY = b"so2docs"
 _COUNTS = (
     *("rows", "questions", "answers", "strays", "other_types", "filtered"),
     *("recipe", "records", "without_record", "linked_elsewhere", "unchanged", "restored"),
-    *("first_day", "last_day", "repaired_characters", "empty_shares"),
+    *("first_day", "last_day", "last_row", "repaired_characters", "empty_shares"),
 )
 _TABLE_COUNTS = ("rows", "nested", "filtered", "strays")
 _OF_FORM = {

@@ -46,6 +46,7 @@ def add_table(step: FirstPass, end: End, report: Report) -> None:
     total = RowCounts.total(step.tallies().values())
     report.repaired_characters += total.repaired_characters + end.repaired
     report.dropped += total.dropped
+    report.last_row = max(report.last_row or "", total.last_row or "") or None
     counts = report.tables[step.table.name] = TableCounts(
         bytes=end.size,
         spill_bytes=step.spill.committed_bytes(step.table.sequence),

@@ -46,10 +46,10 @@ class Existence:
         """Return the rows that existed, whose dates are in the attribute `name`."""
         return [row for row in rows if self.includes(row.get(name))]
 
-    def judge(self, data: bytes, name: str) -> bool | None:
+    def judge(self, dates: list[bytes]) -> bool | None:
         """Whether all rows of a slice existed; None if some did, and others did not."""
-        dates, last = read_dates(data, name), self.last.encode()
-        if not dates or min(dates) <= last < max(dates):
+        last = self.last.encode()
+        if min(dates) <= last < max(dates):
             return None
         return max(dates) <= last
 

@@ -15,7 +15,7 @@ import orjson
 
 from so2docs.dump.dump import Dump
 from so2docs.errors import Location
-from so2docs.extensions.as_of.existence import Existence
+from so2docs.extensions.as_of.existence import Existence, read_dates
 from so2docs.extensions.as_of.first_formula import FirstFormula
 from so2docs.extensions.as_of.records import (
     LATER,
@@ -44,6 +44,7 @@ from so2docs.parse.keys import (
 )
 from so2docs.parse.posts import Projection, RecordBuffer, number
 from so2docs.parse.row_filter import RowFilter
+from so2docs.parse.rows import Rows, parse
 from so2docs.pipeline.filing import BadgeSink, NestedSink, PostSink, RowSink, Unknown, UserSink
 from so2docs.schema import POSTS, TABLES, Row, Table
 from so2docs.store.blocks import BlockReader, BlockWriter
@@ -72,12 +73,14 @@ class _OfDate(RowSink):
     ) -> None:
         super().__init__(table, options, writer, posts_map)
         self._date, self._existence = Existence.of_dates(options)
+        self._dates: list[bytes] | None = None
 
     def add_compiled(self, data: bytes) -> Added | None:
         """Process a slice with the compiled core, unless only some of its rows existed."""
-        if not self._is_compiled:
+        self._dates = read_dates(data, self._table.dated_by)
+        if not self._is_compiled or not self._dates:
             return None
-        existed = self._existence.judge(data, self._table.dated_by)
+        existed = self._existence.judge(self._dates)
         if existed is None:
             return None
         return super().add_compiled(data) if existed else self._add_later(data)
@@ -85,6 +88,15 @@ class _OfDate(RowSink):
     def _add_later(self, data: bytes) -> Added | None:
         """Process a slice whose rows were all created after the date."""
         return None
+
+    def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:
+        """End a slice; note the latest date of all rows."""
+        dates = [date.decode() for date in self._dates or ()]
+        if self._dates is None:
+            rows = (row for part in parse(data) if isinstance(part, Rows) for row in part.rows)
+            dates = [row.get(self._table.dated_by, "") for row in rows]
+        self.tally.last_row = max((self.tally.last_row or "", *dates)) or None
+        super().end_slice(dump, start, data)
 
     def add(self, rows: list[Row]) -> None:
         """Add the rows that existed."""
@@ -175,7 +187,7 @@ class _VotesOfDate(_RowsOfDate):
     """Counts the votes after the date apart if later questions are restored, too."""
 
     def _add_compiled(self, data: bytes) -> Added | None:
-        if self._date != self._existence and not self._date.judge(data, self._table.dated_by):
+        if self._date != self._existence and not self._date.judge(self._dates or [b""]):
             return None
         return super()._add_compiled(data)
 

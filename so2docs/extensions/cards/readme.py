@@ -24,6 +24,7 @@ from so2docs.options.option import WHOLE
 from so2docs.options.request import recorded_options
 from so2docs.options.table import OPTIONS, Options
 from so2docs.output.provenance import File
+from so2docs.report import is_before
 
 START = b"---\n# Written by so2docs"
 """First bytes of a card, by which so2docs knows its own."""
@@ -250,10 +251,14 @@ def _notes(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
     for output in outputs:
         if as_of := output.manifest.options.get("as_of"):
             later = output.manifest.options.get("settings", {}).get(QUERIES_UNTIL.name)
+            last_row: str = output.manifest.counts.get("last_row") or ""
+            end = ""
+            if is_before(last_row, as_of):
+                end = f" The latest row of that dump is of {last_row[:10]}."
             queries = f" Queries come from questions asked later, until {later}." if later else ""
             yield (
                 f"\n{_code(output.name)}: the site as it was on {as_of}, restored from a later "
-                f"dump. Posts deleted since are missing.{queries}\n"
+                f"dump. Posts deleted since are missing.{end}{queries}\n"
             )
         if linked := output.manifest.counts.get("linked_elsewhere"):
             left_out = f"{plural(linked, 'question')} with a link to another share"

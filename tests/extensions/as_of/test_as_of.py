@@ -349,6 +349,28 @@ def test_an_unknown_site_is_reported(odd: Path, caplog: pytest.LogCaptureFixture
     assert message not in caplog.text
 
 
+def test_a_date_after_the_last_row(
+    odd: Path, tmp_path: Path, core: Core, caplog: pytest.LogCaptureFixture
+) -> None:
+    end = "the latest row of the dump is of 2020-03-01"
+    for as_of, is_told in (
+        ("2020-02-29", False),
+        (LATE[:10], False),
+        (LATE, False),
+        ("2031", True),
+    ):
+        caplog.clear()
+        path = tmp_path / as_of.replace(":", "-") / "o.jsonl"
+        path.parent.mkdir()
+        report = so2docs.convert(odd, path, as_of=as_of, card=True, core=core)
+        card = (path.parent / "README.md").read_text(encoding="utf-8")
+        assert report.last_row == LATE
+        assert (end in str(report)) == ("The latest row" in card) == (end in caplog.text) == is_told
+    caplog.clear()
+    so2docs.tables(odd, tmp_path / "flat", as_of="2031", core=core)
+    assert f"as_of='2031-12-31': {end}" in caplog.text
+
+
 def test_missing_tables(odd: Path, tmp_path: Path) -> None:
     (odd / "PostHistory.xml").unlink()
     with pytest.raises(so2docs.OptionError, match=r"needs PostHistory\.xml.*if_present=True"):

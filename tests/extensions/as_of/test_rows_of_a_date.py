@@ -197,17 +197,15 @@ def test_advice_names_only_options_of_the_command(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     dump = write_site(tmp_path / "dump", [question(1, CreationDate=BEFORE)])
-    so2docs.tables(dump, tmp_path / "flat", as_of=DAY, only="posts")
+    so2docs.tables(dump, tmp_path / "flat", as_of=BEFORE[:10], only="posts")
     assert caplog.messages[-1].endswith("; put the dump into a folder named after the site")
-    so2docs.convert(dump, tmp_path / "o.jsonl", as_of=DAY)
+    so2docs.convert(dump, tmp_path / "o.jsonl", as_of=BEFORE[:10])
     assert caplog.messages[-1].endswith(", or give its host, as in site='beer.stackexchange.com'")
     (dump / "PostHistory.xml").unlink()
     needs = r"as_of needs PostHistory\.xml, which is neither in the dump nor next to it; put it"
     with pytest.raises(so2docs.OptionError, match=f"{needs} .*tables={{'history': FILE}}.* if_pr"):
-        so2docs.convert(dump, tmp_path / "new.jsonl", as_of=DAY)
+        so2docs.convert(dump, tmp_path / "new.jsonl", as_of=BEFORE[:10])
     with pytest.raises(so2docs.OptionError, match=f"{needs} next to the dump$"):
-        so2docs.tables(dump, tmp_path / "new", as_of=DAY)
+        so2docs.tables(dump, tmp_path / "new", as_of=BEFORE[:10])
     with pytest.raises(so2docs.OptionError, match=f"{needs} next to the dump$"):
-        so2docs.to_sqlite(dump, tmp_path / "o.db", as_of=DAY)
-    with pytest.raises(so2docs.DumpError, match=r"holds Posts\.xml.*; leave the comments out$"):
-        so2docs.to_sqlite(dump, tmp_path / "o.db", nest="comments")
+        so2docs.to_sqlite(dump, tmp_path / "o.db", as_of=BEFORE[:10])
