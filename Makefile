@@ -33,7 +33,7 @@ test-spark: $(VENV)/installed-test
 
 # The offline reader in Chromium (Debian's, or the path in CHROMIUM); skipped if there is none.
 test-browser: $(VENV)/installed-test
-	@if ! $(BIN)/python -m pip install --quiet --editable '.[browser]'; then \
+	@if ! $(BIN)/python -m pip install --quiet --editable '.[checks]'; then \
 	echo "tests in a browser skipped: Playwright cannot be installed"; \
 	else $(BIN)/pytest -rs -m browser tests/extensions/serve/test_browser.py; fi
 
@@ -46,7 +46,7 @@ test-datasets:
 
 $(READERS)/installed: pyproject.toml $(CORE)
 	$(PYTHON) -m venv $(READERS)
-	$(READERS)/bin/python -m pip install --quiet --no-compile --editable '.[readers,test]'  # Most modules are never imported.
+	$(READERS)/bin/python -m pip install --quiet --no-compile --editable '.[checks,test]'  # Most modules are never imported.
 	$(READERS)/bin/python -m pip install --quiet --no-compile --no-deps beir mteb trl  # Without torch, which is only for training.
 	@# RavenDB's server 4.1, .NET Core 2, and a wheel with OpenSSL 1.1, which that needs.
 	$(READERS)/bin/python -m pip install --quiet --no-compile --no-deps 'pyravendb-embedded==4.1.1.4' 'dotnetcore2<3' distro \
@@ -78,7 +78,7 @@ $(VENV)/installed-test: $(VENV)/pyvenv.cfg pyproject.toml $(CORE)
 	@mkdir -p build && touch $(VENV)/installed $@  # Both targets share one build of the core.
 
 $(VENV)/installed-spark: $(VENV)/installed-test
-	$(BIN)/python -m pip install --quiet --editable '.[spark,stores]'
+	$(BIN)/python -m pip install --quiet --editable '.[spark,checks]'
 	@touch $@
 
 include checks/faults/faults.mk checks/fuzz/fuzz.mk checks/benchmarks/benchmarks.mk packaging/release.mk

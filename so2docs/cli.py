@@ -17,7 +17,7 @@ from so2docs.commands.signals import raise_in_command
 from so2docs.commands.terminal import say, tell
 from so2docs.errors import OptionError, So2docsError, did_you_mean, naming_flags
 from so2docs.progress import listen, log_progress
-from so2docs.registry import CAPABILITIES, module_of_command
+from so2docs.registry import CAPABILITIES, explain_missing, module_of_command
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
 EXIT_CLOSED_PIPE = 141
@@ -85,6 +85,10 @@ class _Commands(click.Group):
         for parameter in command.params:
             parameter.callback = parameter.callback or _refuse_empty
         return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(
         self, context: click.Context, arguments: list[str]
@@ -171,6 +175,9 @@ def run(arguments: list[str] | None = None) -> int:
     except So2docsError as error:
         say(error)
         return EXIT_USAGE if isinstance(error, OptionError) else EXIT_FAILED
+    except ModuleNotFoundError as error:
+        say(explain_missing(error))
+        return EXIT_FAILED
     except OSError as error:
         from so2docs.store.disk import explain_os_error
 

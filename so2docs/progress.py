@@ -330,7 +330,10 @@ def _tqdm(description: str, shown: Shown, **options: Any) -> Any:
         return _Lines(f"{_subject.get()}{description}", **options)
     from tqdm.auto import tqdm
 
-    return tqdm(desc=on_one_line(f"{_subject.get()}{description}"), mininterval=0.2, **options)
+    made = tqdm(desc=on_one_line(f"{_subject.get()}{description}"), mininterval=0.2, **options)
+    if made.disable:  # `TQDM_DISABLE` is set; such a bar lacks most attributes.
+        return _Reporter(lambda *_: None, **options)
+    return made
 
 
 def _show_fetched(tqdm_bar: Any) -> None:

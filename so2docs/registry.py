@@ -6,10 +6,10 @@ The core imports no extension: it imports the objects below by name, when they a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from so2docs.errors import OptionError
 
@@ -33,10 +33,24 @@ class Capability:
     hooks: Mapping[str, str] = field(default_factory=dict)
 
 
+class EachDump(NamedTuple):
+    """How a function is called for each of several dumps.
+
+    Attributes:
+        make: Function called with a dump, an output and keywords; returns its result, or None if
+            the output is up to date.
+        end: End of the names of outputs, after the site.
+    """
+
+    make: Callable[..., Any]
+    end: str
+
+
 CAPABILITIES = {
     "inspection": Capability(
         commands={"inspect": "Describe a dump without converting it, or an output."},
         names={"inspect": "Inspection inspect", "output": "InspectedOutput inspect_output"},
+        hooks={"each site inspect": "sites:plan_inspections"},
     ),
     "recipes": Capability(
         commands={"recipes": "List the recipes for data sets, with their settings."},
@@ -52,6 +66,7 @@ CAPABILITIES = {
             "stream": "Rows rows",
             "tables": "tables",
         },
+        hooks={"each site tables": "sites:TABLES"},
     ),
     "sites": Capability(
         names={
@@ -59,16 +74,21 @@ CAPABILITIES = {
             "each_site": "for_each_site",
             "tasks": "SiteResult",
         },
-        hooks={"conversion of several dumps": "printing:show_converted"},
+        hooks={
+            "conversion of several sites": "printing:show_converted",
+            "work on several sites": "printing:show_each_site",
+        },
     ),
     "show": Capability(commands={"show": "Show questions of an output by their ids."}),
     "changes": Capability(
         commands={"diff": "Write the changes between two outputs."},
         names={"compare": "Summary", "diff": "Changes diff"},
+        hooks={"each site diff": "sites:plan_changes"},
     ),
     "sqlite": Capability(
         commands={"sqlite": "Make an SQLite database with full-text search."},
         names={"build": "Database to_sqlite"},
+        hooks={"each site to_sqlite": "sites:DATABASES"},
     ),
     "serve": Capability(
         commands={
@@ -112,9 +132,27 @@ def module_of_command(name: str) -> str | None:
     return None
 
 
+def explain_missing(error: ModuleNotFoundError) -> str:
+    """Explain that an extension was deleted; other errors are raised again."""
+    name = error.name or ""
+    if not name.startswith("so2docs.extensions."):
+        raise error
+    return (
+        f"this needs the extension {name.split('.')[2]}, which was removed; install so2docs again"
+    )
+
+
 def has_hook(name: str) -> bool:
     """Whether a capability has a hook of this name."""
     return name in _PLACES
+
+
+_EACH_SITE = "each site "
+
+
+def functions_for_sites() -> list[str]:
+    """List the functions that `for_each_site` calls."""
+    return [name.removeprefix(_EACH_SITE) for name in _PLACES if name.startswith(_EACH_SITE)]
 
 
 def find_hook(name: str) -> Any:

@@ -26,5 +26,5 @@ profile: $(VENV)/installed
 	$(BIN)/python checks/benchmarks/profile_passes.py build/profile.xml
 
 $(VENV)/installed-bench: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python -m pip install --quiet --editable '.[checks]'
 	@touch $@

@@ -52,6 +52,10 @@ class Documents(AbstractContextManager["Documents"]):
         self.lines = self._lines(source, options, run)
         self._iterator: Iterator[Question] = map(orjson.loads, self.lines)
 
+    def __repr__(self) -> str:
+        state = "in progress" if self._report is None else "complete"
+        return f"<Documents of {self.path}, {state}>"
+
     @property
     def report(self) -> Report:
         """The counts, sizes and times of the conversion.

@@ -76,7 +76,7 @@ def convert(
             raise click.UsageError(
                 "--output and --output-dir contradict each other; give one of them"
             )
-        convert_several = find_hook("conversion of several dumps")
+        convert_several = find_hook("conversion of several sites")
         return int(convert_several(paths, output_dir, quiet=quiet, **keywords))
     keywords["progress"] = shows_progress(quiet)
     report = convert_one(*_dump_and_output(paths, output), **keywords)

@@ -103,6 +103,10 @@ def output_suffix(kwargs: Mapping[str, Any]) -> str:
     return end + EXTENSIONS.get(kwargs.get("compression") or "gzip", ".gz")
 
 
+_COMMANDS = {".csv": "tables", ".db": "sqlite", ".sqlite": "sqlite", ".duckdb": "tables"}
+"""Commands for the extensions of other products."""
+
+
 def _format(output: str, kwargs: Mapping[str, Any]) -> str:
     """Choose the format of an output from its name and the options.
 
@@ -118,6 +122,9 @@ def _format(output: str, kwargs: Mapping[str, Any]) -> str:
     )
     if ending and not by_name and not is_explicit:
         endings = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)
+        if ending in _COMMANDS:
+            advice = f"use so2docs {_COMMANDS[ending]}, or choose another name"
+            raise OptionError(f"{output}: convert writes no {ending[1:]} files; {advice}")
         raise OptionError(
             f"{output}: no output format has the extension {ending}; choose a name that ends in "
             f"one of {' '.join(endings)}, optionally followed by .gz or .zst (except .parquet)"

@@ -412,8 +412,8 @@ class Options:
         more="By votes, the accepted answer is first, and the others follow by descending score.",
     )
     nest: tuple[str, ...] = _document(
-        "Nest these tables: comments, links, votes, users, badges, closings, history, "
-        "history-text, or all.",
+        "Nest these tables: comments, links, votes, users (these four: all), badges, closings, "
+        "history, history-text.",
         (),
         accepts=str | Iterable[str],
         choices=lambda: (*TABLES, ALL_TABLES),

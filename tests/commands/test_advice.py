@@ -312,3 +312,11 @@ def test_a_folder_with_a_tar_archive_only(end: str, tmp_path: Path) -> None:
 def test_a_flag_named_like_a_file(tmp_path: Path) -> None:
     result = run("convert", "Nope.xml", "-o", "--debug", cwd=tmp_path, code=2)
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(("name", "command"), [("q.csv", "tables"), ("q.db", "sqlite")])
+def test_names_of_other_products(name: str, command: str, tmp_path: Path) -> None:
+    refused = run("convert", SAMPLES / "posts.xml", tmp_path / name, code=2)
+    assert f"use so2docs {command}, or choose another name" in refused.stderr
+    assert "object at 0x" not in repr(so2docs.documents(SAMPLES / "posts.xml"))
+    assert "object at 0x" not in repr(so2docs.rows(SAMPLES / "posts.xml", "posts"))

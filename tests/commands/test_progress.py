@@ -300,3 +300,12 @@ def test_quiet_logs_no_progress(tmp_path: Path) -> None:
 
 def test_short_commands_log_no_progress(tmp_path: Path) -> None:
     assert not progress_lines("convert", SAMPLES / "posts.xml", tmp_path / "q.jsonl")
+
+
+def test_the_switch_of_tqdm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`TQDM_DISABLE` is read by tqdm when it is imported, so its default is patched here."""
+    monkeypatch.setattr(tqdm.auto, "tqdm", partial(tqdm.auto.tqdm, disable=True))
+    monkeypatch.setattr("sys.stderr", stream := StringIO())
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", progress=True, jobs=1)
+    so2docs.tables(SAMPLES / "site", tmp_path / "t", only="posts", progress=True, jobs=1)
+    assert "%" not in stream.getvalue()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ import click
 from so2docs.commands.options import command, given_keywords, product_options, quiet, table_option
 from so2docs.commands.terminal import shows_progress, tell
 from so2docs.extensions.options import ComparisonOptions, ReplaceOptions
-from so2docs.extensions.sites.printing import show_each_site
+from so2docs.registry import find_hook
 
 
 @command(
@@ -60,7 +61,8 @@ def diff(
     counts_only = changes is None and (summary or as_json)
     keywords = given_keywords(options)
     if os.path.isdir(old) or os.path.isdir(new):
-        return show_each_site(
+        work_on_several: Callable[..., int] = find_hook("work on several sites")
+        return work_on_several(
             compare,
             (old, new),
             None if counts_only else changes or "-",

@@ -11,6 +11,7 @@ from so2docs.errors import OptionError, OutputError, OutputNotFoundError, flag
 from so2docs.options.choices import FORMATS, split_compression
 from so2docs.options.sites import without_date
 from so2docs.output import index
+from so2docs.output.new_files import open_folder
 from so2docs.output.paths import OutputPaths
 from so2docs.schema import POSTS
 
@@ -79,3 +80,23 @@ def check_holds_outputs(folder: str, outputs: dict[str, list[str]]) -> None:
             f"{folder}: is a folder without outputs of convert; it holds {names}; give the "
             f"{flag('output_dir')} of a conversion"
         )
+
+
+def open_new_folder(folder: str | os.PathLike[str] | None, *read: str) -> str:
+    """Make an output folder, and return its path; `read` are the input folders.
+
+    Raises:
+        OptionError: The name is empty, or the folder is one of the input folders.
+        OutputError: The folder cannot be made.
+    """
+    path = "" if folder is None else os.fspath(folder)
+    if path in ("", "-"):
+        raise OptionError("outputs of several sites go to a folder; give its name")
+    try:
+        open_folder(path)
+    except OSError as error:
+        raise unreadable_output(path, error) from error
+    for other in read:
+        if os.path.samefile(path, other):
+            raise OptionError(f"{path}: is also an input; choose another folder")
+    return path

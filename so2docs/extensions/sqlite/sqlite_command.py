@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -11,8 +12,8 @@ from so2docs.commands.options import command, given_keywords, product_options, q
 from so2docs.commands.terminal import shows_progress, tell
 from so2docs.errors import OptionError
 from so2docs.extensions.options import DatabaseOptions
-from so2docs.extensions.sites.printing import show_each_site
 from so2docs.options.choices import DATABASE_ENDINGS
+from so2docs.registry import find_hook
 from so2docs.schema import POSTS
 
 
@@ -57,7 +58,8 @@ def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
     if dumps and not is_database:
         if os.path.isfile(last) or os.path.exists(os.path.join(last, POSTS.file)):
             raise OptionError(f"{last}: is a dump or a file; give a folder for the databases last")
-        return show_each_site(to_sqlite, dumps, last, quiet=quiet, **keywords)
+        work_on_several: Callable[..., int] = find_hook("work on several sites")
+        return work_on_several(to_sqlite, dumps, last, quiet=quiet, **keywords)
     dump, database = (dumps[0], last) if dumps else (last, None)
     result = to_sqlite(dump, database, **keywords, progress=shows_progress(quiet))
     if not quiet:

@@ -61,6 +61,9 @@ class Rows:
         self._table = TableColumns(DUMP[options.only[0]])
         self.columns = self._table.names
 
+    def __repr__(self) -> str:
+        return f"<Rows of {self._table.table.name} in {self._source}>"
+
     def __iter__(self) -> Iterator[list[tuple[Any, ...]]]:
         return self.call(list)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -15,7 +16,7 @@ from so2docs.commands.options import (
 )
 from so2docs.commands.terminal import shows_progress, tell
 from so2docs.extensions.options import TableOptions
-from so2docs.extensions.sites.printing import show_each_site
+from so2docs.registry import find_hook
 from so2docs.standard_streams import open_standard_output
 
 
@@ -63,7 +64,8 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
     from so2docs.extensions.tables.tables import tables as write_tables
 
     if output_dir is not None:
-        return show_each_site(write_tables, paths, output_dir, quiet=quiet, **keywords)
+        work_on_several: Callable[..., int] = find_hook("work on several sites")
+        return work_on_several(write_tables, paths, output_dir, quiet=quiet, **keywords)
     if len(paths) != 2:
         raise click.UsageError("give DUMP and DIR; for several dumps, give --output-dir DIR")
     if paths[1] == "-":

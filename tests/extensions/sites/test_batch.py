@@ -390,7 +390,7 @@ def test_a_single_path_is_refused(tmp_path: Path) -> None:
     for function in (
         so2docs.convert_all,
         partial(so2docs.for_each_site, so2docs.tables),
-        partial(so2docs.for_each_site, so2docs.tags),
+        partial(so2docs.for_each_site, so2docs.to_sqlite),
     ):
         with pytest.raises(so2docs.OptionError, match=r"Posts\.xml: is a single path"):
             function("Posts.xml", tmp_path / "out")

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -102,7 +101,7 @@ def test_keeps_current_outputs(quarters: tuple[Path, Path], tmp_path: Path) -> N
     changes, databases = (tmp_path / name for name in ("changes", "databases"))
     words: list[list[object]] = [
         ["diff", old, new, changes],
-        ["sqlite", new, databases],
+        ["sqlite", *sorted((new.parent / f"{new.name}.dumps").iterdir()), databases],
     ]
     for command in words:
         assert run(*command).returncode == 0
@@ -144,10 +143,10 @@ def test_a_broken_site_does_not_stop_the_others(
     ]
     assert result.stderr.splitlines()[-1] == "4 sites: 1 unchanged, 1 gone, 1 new, 1 failed"
     assert outputs(changes) == ["coffee.jsonl.gz", "new.jsonl.gz"]
-    for command in (["inspect", new], ["sqlite", new, tmp_path / "databases"]):
+    for command in (["inspect", new],):
         result = run(*command, code=3)
         assert "beer.jsonl.gz: is damaged" in result.stderr
-        counted = table(result.stdout or result.stderr)
+        counted = table(result.stderr)
         assert counted["beer"][:2] == ["failed", f"{new / 'beer.jsonl.gz'}:"]
         assert counted["total"][:2] == ["8", "8"]
 
@@ -246,18 +245,13 @@ def test_large_sites_in_turn_are_the_same_as_side_by_side(
     assert done == ["coffee", "new", "beer"]
 
 
-@pytest.mark.parametrize("name", ["inspect"])
-def test_interrupted_counts_start_over(
-    name: str, quarters: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_counts_start_over(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*arguments: object, **keywords: object) -> None:
         raise KeyboardInterrupt
 
-    each: Any = so2docs.for_each_site
-    monkeypatch.setattr(f"so2docs.extensions.sites.each_site.{name}", interrupted)
-    folder, dump = str(quarters[0]), str(SAMPLES / "posts.xml")
+    monkeypatch.setattr("so2docs.extensions.inspection.sites.inspect", interrupted)
     with pytest.raises(KeyboardInterrupt) as end:
-        each(interrupted, [dump] if name == "inspect" else folder, jobs=1)
+        so2docs.for_each_site(so2docs.inspect, [SAMPLES / "posts.xml"], jobs=1)
     assert str(end.value) == STARTS_OVER
 
 
@@ -321,17 +315,6 @@ def test_other_options_fail_their_site_only(quarters: tuple[Path, Path], tmp_pat
     assert "(min_score)" in str(results[0].error)
 
 
-def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -> None:
-    _, new = quarters
-    database = tmp_path / "all.db"
-    run("sqlite", new, database, "--site-field", "Site", code=0)
-    with sqlite3.connect(database) as connection:
-        rows = connection.execute("SELECT Site, count(*) FROM questions GROUP BY Site").fetchall()
-    connection.close()
-    assert rows == [("beer", 6), ("coffee", 3), ("new", 5)]
-    assert so2docs.to_sqlite(new, tmp_path / "py.db", site_field="Site").rows["questions"] == 14
-
-
 def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     for name, folder in zip(("OLD", "NEW"), quarters, strict=True):
         folder.rename(tmp_path / name)
@@ -352,15 +335,6 @@ def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
         (["diff", "OLD", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
         (["diff", "OLD", "nothing", "x"], 1, "nothing: cannot be read: No such file or directory"),
         (["diff", "OLD", "DUMP", "x"], 1, "DUMP: is a folder without"),
-        (["sqlite", "OLD"], 2, "OLD: is a folder of outputs; give one folder for their databases"),
-        (["sqlite", "OLD", "x.db"], 2, "OLD: is a folder of outputs"),
-        (
-            ["sqlite", "OLD", "x", "--site", "a.test"],
-            2,
-            "--site applies only to one output; OLD is a folder",
-        ),
-        (["sqlite", "OLD", "x", "--nest", "votes"], 2, "--nest applies only"),
-        (["sqlite", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
     ):
         result = run(*words, cwd=tmp_path)
         assert (result.returncode, result.stdout) == (code, ""), words
@@ -370,7 +344,7 @@ def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
 
 def test_each_function_says_what_it_takes(quarters: tuple[Path, Path]) -> None:
     each: Any = so2docs.for_each_site
-    with pytest.raises(OptionError, match="not for several sites; give one of: tables, tags, to"):
+    with pytest.raises(OptionError, match="not for several sites; give one of: inspect, tables"):
         each(so2docs.read, quarters[0])
     with pytest.raises(OptionError, match="inspect writes no files; leave out out"):
         each(so2docs.inspect, [quarters[0]], "out")

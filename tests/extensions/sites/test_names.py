@@ -68,22 +68,21 @@ def test_a_database_with_several_tables_counts_once(dumps: list[Path], tmp_path:
     assert result.result.columns()["bytes"] == size
 
 
-def test_tags_of_several_dumps(dumps: list[Path], tmp_path: Path) -> None:
+def test_databases_of_several_dumps(dumps: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    result = run("tags", *dumps, "--output-dir", out, "--jobs", "1", code=3)
-    assert result.stderr.splitlines()[-1] == "3 sites: 2 made, 1 failed"
-    [tag] = so2docs.read(out / "beer.stackexchange.com.jsonl.gz", dict)
-    assert tag["Name"] == "a"
-    again = so2docs.for_each_site(so2docs.tags, dumps[:2], out, jobs=1)
+    made = so2docs.for_each_site(so2docs.to_sqlite, dumps[:2], out, jobs=1)
+    assert [one.state for one in made] == ["made"] * 2
+    assert (out / "beer.stackexchange.com.db").is_file()
+    again = so2docs.for_each_site(so2docs.to_sqlite, dumps[:2], out, jobs=1)
     assert [one.state for one in again] == ["up to date"] * 2
     (dumps[0] / "Tags.xml").write_text('<tags>\n<row Id="1" TagName="b" Count="1" />\n</tags>\n')
-    changed = so2docs.for_each_site(so2docs.tags, dumps[:2], out, jobs=1)
+    changed = so2docs.for_each_site(so2docs.to_sqlite, dumps[:2], out, jobs=1)
     assert [one.state for one in changed] == ["another input", "up to date"]
-    updated = so2docs.for_each_site(so2docs.tags, dumps[:2], out, update=True, jobs=1)
+    updated = so2docs.for_each_site(so2docs.to_sqlite, dumps[:2], out, update=True, jobs=1)
     assert [one.state for one in updated] == ["made", "up to date"]
 
 
-@pytest.mark.parametrize("words", [("tables", "a.7z"), ("tables", "a", "b", "c"), ("tags", *"abc")])
+@pytest.mark.parametrize("words", [("tables", "a.7z"), ("tables", "a", "b", "c")])
 def test_several_dumps_without_a_folder(words: tuple[str, ...]) -> None:
     result = run(*words, code=2)
     assert "--output-dir" in result.stderr
