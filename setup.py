@@ -13,7 +13,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 # Free-threaded builds have no stable ABI, so they get a separate core.
 HAS_STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
-NATIVE = Path("so2docs/parse/native")
+NATIVE = [Path("so2docs/parse/native"), Path("so2docs/dump/native")]
 
 
 PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -65,8 +65,8 @@ setup(
     ext_modules=[
         Extension(
             "so2docs.parse._core",
-            sources=sorted(path.as_posix() for path in NATIVE.glob("*.c")),
-            depends=sorted(path.as_posix() for path in NATIVE.glob("*.h")),
+            sources=sorted(path.as_posix() for folder in NATIVE for path in folder.glob("*.c")),
+            depends=sorted(path.as_posix() for folder in NATIVE for path in folder.glob("*.h")),
             # The parts must call each other, not functions of the same name in other libraries.
             extra_compile_args=[] if sys.platform == "win32" else ["-fvisibility=hidden"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if HAS_STABLE_ABI else [],

@@ -9,7 +9,7 @@
 #include <bzlib.h>
 
 #include "fuzz.h"
-#include "../../so2docs/parse/native/bzip2.c"
+#include "../../so2docs/dump/native/bzip2.c"
 
 enum { MOST_OUTPUT = 4 << 20 }; /* Larger outputs take too long. */
 

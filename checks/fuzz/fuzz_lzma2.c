@@ -11,7 +11,7 @@
 #include "fuzz.h"
 
 #define MOST_CHUNK 8192
-#include "../../so2docs/parse/native/lzma2.c"
+#include "../../so2docs/dump/native/lzma2.c"
 
 enum { DICTIONARY = 4096, MOST_OUTPUT = 1 << 20, HEADER = 6, STORED_BYTES = 4 };
 

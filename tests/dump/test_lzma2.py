@@ -116,6 +116,12 @@ def test_unneeded_blocks_are_skipped() -> None:
     assert data[:300_000] == bytes(300_000)
 
 
+def test_large_dictionaries_are_decompressed_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lzma2, "_DICTIONARIES", 2 * DICTIONARY - 1)
+    monkeypatch.setattr(lzma2, "ThreadPoolExecutor", lambda *_: pytest.fail("a second dictionary"))
+    assert outcome(PACKED, threads=4) == (DATA, None)
+
+
 def test_an_error_keeps_the_bytes_of_the_blocks_before_it() -> None:
     at = len(pack_lzma2(PARTS[:1])) + len(pack_lzma2(PARTS[1:2]))
     data, error = outcome(PACKED[: at + 100])

@@ -11,7 +11,7 @@
 
    Format: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf */
 
-#include "core.h"
+#include "../../parse/native/core.h"
 
 #if !defined(SO2DOCS_PORTABLE) && defined(__GNUC__) && defined(__x86_64__)
 #include <tmmintrin.h>

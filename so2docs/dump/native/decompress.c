@@ -4,7 +4,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "core.h"
+#include "../../parse/native/core.h"
 
 #define CAPSULE "so2docs.parse._core.Bzip2"
 #define LZMA2_CAPSULE "so2docs.parse._core.Lzma2"

@@ -14,7 +14,7 @@
 
    Format: https://github.com/tukaani-project/xz (lzma_decoder.c, lzma2_decoder.c) */
 
-#include "core.h"
+#include "../../parse/native/core.h"
 
 #if !defined(SO2DOCS_PORTABLE) && defined(__GNUC__) && defined(__x86_64__)
 #define ASSEMBLER
