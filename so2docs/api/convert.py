@@ -36,7 +36,7 @@ from so2docs.options.table import (
     RunOptions,
     taken_by,
 )
-from so2docs.output.new_files import output_lock, write_file
+from so2docs.output.new_files import NewFiles, output_lock, write_file
 from so2docs.output.part_files import REPORT, check_own
 from so2docs.output.paths import OutputOfConversion, OutputPaths
 from so2docs.output.provenance import Provenance
@@ -227,11 +227,10 @@ def _run(
         with disk_errors(), output_lock(names.output):
             session = Session(files, spill, options, names, run)
             try:
-                report = session.run(replaces=replaces)
-            except BaseException:
-                if is_once:
-                    names.remove_temporaries()
-                raise
+                with NewFiles() as new_files:
+                    report = session.run(new_files, replaces=replaces)
+            finally:
+                names.remove_temporaries()
             finish(report)
         # Release the lock first, so that a kill during the removal leaves a valid spill.
         with disk_errors():

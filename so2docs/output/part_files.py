@@ -225,13 +225,11 @@ def finish_file(path: str) -> FileState:
         return FileState(identity.size, None, identity=identity)
 
 
-def publish(files: Sequence[tuple[str, FileState]], leftovers: Iterable[str] = ()) -> None:
+def publish(files: Sequence[tuple[str, FileState]]) -> None:
     """Rename finished files to their final names, in this order, each after its index.
 
     Args:
         files: Final path and state of each file.
-        leftovers: Paths to remove before any file is renamed, so that an error in removing them
-            never follows a published output.
 
     Raises:
         OutputError: A file was removed or changed; in this case, no file is renamed.
@@ -243,9 +241,6 @@ def publish(files: Sequence[tuple[str, FileState]], leftovers: Iterable[str] = (
                 f"{part_path(path)}: was removed or changed",
                 retry="make sure that no other program changes it",
             )
-    for path in leftovers:
-        with explain_errors(path):
-            remove(path)
     for path, _ in every:
         with explain_errors(path):
             os.replace(part_path(path), follow(path))

@@ -203,8 +203,9 @@ class OutputPaths:
         """List the paths of all temporary files of the output, whether they exist or not."""
         if self.output == "-":
             return []
-        finals = self._finals()
-        return [path + PART for path in (*finals, *self._split_files(PART))]
+        unfinished = self._split_files(PART)
+        finals = [*self._finals(), *self._indexes(unfinished), *unfinished]
+        return [path + PART for path in dict.fromkeys(finals)]
 
     def remove_temporaries(self) -> None:
         """Remove the unfinished files of an earlier session."""

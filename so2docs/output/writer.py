@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from so2docs.errors import OutputError, flag
@@ -20,8 +20,7 @@ from so2docs.output import formats
 from so2docs.output.compression import trailer_bytes
 from so2docs.output.file import Output
 from so2docs.output.formats.base import FileFormat
-from so2docs.output.index import index_path as index_of
-from so2docs.output.part_files import FileState, explain_errors, part_path, publish, remove
+from so2docs.output.part_files import FileState, explain_errors, part_path
 from so2docs.output.paths import OutputPaths
 from so2docs.output.product import write_record
 from so2docs.output.provenance import Provenance
@@ -193,31 +192,3 @@ class Writer:
             provenance = replace(provenance, counts={"documents": file.journal.documents})
         record = b"" if provenance is None else provenance.to_json()
         self._finished.append(self._files.end(file, record))
-
-
-def publish_all(
-    names: OutputPaths,
-    files: Sequence[FileState],
-    strays: FileState | None = None,
-    record: FileState | None = None,
-) -> None:
-    """Rename finished files to their final names, and remove other files of an earlier output.
-
-    Raises:
-        OutputError: A file was removed or changed; in this case, no file is renamed.
-    """
-    side_files = {names.strays: strays, names.record: record}
-    named_files = [(path, file) for path, file in side_files.items() if file is not None]
-    named_files += [(names.file(file.label), file) for file in files]
-    paths = [path for name, file in named_files for path, _ in file.all_files(name)]
-    # An error or a signal after the last rename would report a finished output as unfinished.
-    leftovers = {*names.temporaries(), *names.side_files}
-    publish(named_files, sorted(leftovers.difference(paths, map(part_path, paths))))
-    if names.output == "-":
-        return
-    earlier = [path for path in names.earlier_files() if path not in paths]
-    # Remove each index before its file: an index is only found by its file.
-    for path in (*map(index_of, earlier), *earlier):
-        if path not in paths:
-            with explain_errors(path):
-                remove(path)

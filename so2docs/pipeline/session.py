@@ -18,9 +18,10 @@ from so2docs.errors import SpillError, flag
 from so2docs.options.choices import FORMATS
 from so2docs.options.option import WHOLE
 from so2docs.options.table import Filters, Options, RunOptions
+from so2docs.output.index import index_path
+from so2docs.output.new_files import NewFiles
 from so2docs.output.paths import OutputOfConversion, OutputPaths
 from so2docs.output.provenance import UP_TO_DATE, Provenance, parse_files
-from so2docs.output.writer import publish_all
 from so2docs.parse import keep_lists
 from so2docs.parse.filters import Sample
 from so2docs.parse.keep_lists import Kept
@@ -166,16 +167,19 @@ class Session:
             is_early=is_early and bool(file.table.kind),
         )
 
-    def run(self, *, replaces: bool) -> Report:
-        """Run both passes, write the output, and return the report.
+    def run(self, new_files: NewFiles, *, replaces: bool) -> Report:
+        """Run both passes, write the files of the output, and return the report.
 
         Args:
+            new_files: Gets the files, which are renamed at its end.
             replaces: Whether an existing output may be replaced.
         """
-        # A session that was killed while it renamed files has checked this.
-        if not (replaces or self.spill.get("publishing")):
+        if not replaces:
             output = OutputOfConversion(self.names, self.provenance)
-            output.refuse(output.compare())
+            comparison = output.compare()
+            # An earlier session was killed after it renamed the files if they are up to date.
+            if comparison.state != UP_TO_DATE:
+                output.refuse(comparison)
             self.names.check_side_files()
         self.names.remove_temporaries()
         report = self.report
@@ -204,16 +208,22 @@ class Session:
             report.second_pass_seconds = time.perf_counter() - between
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
             self.spill.remove_temporary()
-            self.publish(written)
+            self.add_files(new_files, written)
         return report
 
-    def publish(self, written: Written) -> None:
-        """Make the files of a transform, if any; then rename all files to their final names."""
-        files, record = written.files, written.record
-        if self.names.made_of_it:
-            files, record = self.options.records.finish(self.names, files[0], self.report)
-        self.spill.put("publishing", True)
-        publish_all(self.names, files, written.strays, record)
+    def add_files(self, new_files: NewFiles, written: Written) -> None:
+        """Add the written files, or those that a transform makes of them, to the new files."""
+        files, record, names = written.files, written.record, self.names
+        if names.made_of_it:
+            files, record = self.options.records.finish(names, files[0], self.report)
+        if names.output != "-":
+            for file in reversed(files):
+                new_files.add(names.file(file.label), file)
+            earlier = names.earlier_files()
+            new_files.outdate(*names.side_files, *map(index_path, earlier), *earlier)
+        for path, state in ((names.record, record), (names.strays, written.strays)):
+            if state is not None:
+                new_files.add(path, state)
 
     def set_uncompressed_limit(self, spare: int) -> None:
         """Limit the uncompressed data in the spill as requested, or else as `spare` allows."""

@@ -109,11 +109,10 @@ def test_interrupted(dump: Path, tmp_path: Path, name: str, by: str, bucket: int
     output = tmp_path / "found" / name
     with stopped(bucket_side, "merge_bucket", bucket):
         convert(dump, output, split=by)
-    # The files of the earlier session are written again.
-    parts_left = sorted(output.parent.glob("q-*.part"))
-    assert parts_left
-    with parts_left[-1].open("ab") as file:
-        file.write(b"more")
+    assert not list(output.parent.glob("*.part"))
+    label = {"3files": "00001", "year": "2019"}.get(by, "2019-01")
+    left = output.with_name(f"q-{label}{output.name.removeprefix('q')}.part")
+    left.write_bytes(b"left by a kill")
     assert convert(dump, output, split=by).resumed
     assert left_by(output) == left_by(tmp_path / "wanted" / name)
 

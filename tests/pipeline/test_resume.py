@@ -124,20 +124,31 @@ def test_resuming_at_the_last_step(conversion: Conversion, expected: dict[str, b
     assert left_by(conversion.output) == expected
 
 
-PARTS = [f"{name}.part" for name in ("questions.jsonl.gz", ".questions.jsonl.gz.strays.gz")]
+PARTS = [
+    f"{name}.part"
+    for name in ("questions.jsonl.gz", ".questions.jsonl.gz.strays.gz", ".questions.jsonl.gz.index")
+]
 
 
-@pytest.mark.parametrize("name", [*PARTS, ".questions.jsonl.gz.index.part"])
-def test_a_sealed_file_with_a_changed_byte_is_written_again(
-    name: str, conversion: Conversion, expected: dict[str, bytes]
+def test_files_of_a_killed_session_are_written_again(
+    conversion: Conversion, expected: dict[str, bytes]
 ) -> None:
-    for at in (0.5, 1.0):
-        shutil.rmtree(conversion.output.parent)
-        conversion.output.parent.mkdir()
-        conversion.stop(seal=1)
-        flip(conversion.output.with_name(name), at)
+    conversion.stop(seal=1)
+    assert [*conversion.output.parent.iterdir()] == [conversion.spill]
+    for name in PARTS:
+        conversion.output.with_name(name).write_bytes(b"left by a kill")
+    conversion.run()
+    assert left_by(conversion.output) == expected
+
+
+def test_a_session_killed_after_the_last_rename_ends_with_the_same_files(
+    conversion: Conversion, expected: dict[str, bytes]
+) -> None:
+    with stopped(Spill, "remove"):
         conversion.run()
-        assert left_by(conversion.output) == expected
+    assert conversion.spill.exists()
+    assert conversion.run()[0].resumed
+    assert left_by(conversion.output) == expected
 
 
 def test_the_command_says_it(conversion: Conversion) -> None:
