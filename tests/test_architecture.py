@@ -94,6 +94,8 @@ ONLY_USERS = {
         "extensions.tables.stream",
         "extensions.tables.writing",
         "extensions.parquet.arrow",
+        "extensions.parquet.columns",
+        "extensions.parquet.format",
         "extensions.spark.jobs",
     },
     "sqlite3": {

@@ -50,7 +50,9 @@ FORMATS = {
     "elasticsearch": FormatTraits(_LINES, ids=True),
     "mongodb": FormatTraits(_LINES, dates=True, ids=True),
     "ravendb": FormatTraits((".ravendbdump", ".json"), ids=True),
-    "parquet": FormatTraits((".parquet",), compressed=False, magic=b"PAR1", work=8.0),
+    "parquet": FormatTraits(
+        (".parquet",), compressed=False, magic=b"PAR1", work=8.0, needs="pyarrow"
+    ),
 }
 """The properties of each format."""
 

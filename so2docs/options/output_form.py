@@ -50,7 +50,7 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
         )
     name = _format(output, kwargs)
     if (package := FORMATS[name].needs) is not None:
-        require_packages(flag("format", name), package)
+        require_packages(flag("format", name), package, extra="parquet")
     index = kwargs.get("elasticsearch_index")
     if index is not None and name != "elasticsearch":
         raise OptionError(

@@ -10,8 +10,6 @@ from mmap import mmap
 
 from so2docs.parse.posts import Bucket
 
-ShredPlan = tuple[int, bytes, bool, int, tuple["ShredPlan", ...]]
-
 def add_rows(
     data: bytes,
     buckets: defaultdict[int, Bucket],
@@ -67,21 +65,6 @@ def read_columns(
         The number of rows, the first value of the last row, and for each column the number of nulls
         and the Arrow buffers: validity, values, offsets, offsets of lists; or None
         if a row is not canonical.
-    """
-
-def shred(lines: bytes, plan: ShredPlan) -> list[tuple[bytes, bytes, bytes]] | None:
-    """Divide objects into the columns of a Parquet file, as `RowGroup.add` does.
-
-    Args:
-        lines: The objects as lines of JSON.
-        plan: The object and, recursively, its children: kind (0 text, 1 integer, 2 date, 3 boolean,
-            4 the JSON of other members, 5 list, 6 list that is empty if it is missing, 7 object, 8
-            object whose other members are left out, 9 object of counts), name as written in JSON,
-            whether it may be null, and for a list the number of lists that contain its elements.
-
-    Returns:
-        For each column the definition levels, the repetition levels and the plain values, with a
-        byte for each boolean; or None if a member has no column or does not fit its type.
     """
 
 def file_records(

@@ -11,7 +11,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import Core
@@ -20,14 +20,11 @@ from so2docs.parse.posts import RecordBuffer
 from so2docs.progress import log
 from so2docs.schema import TABLES, Table
 
-if TYPE_CHECKING:
-    from so2docs.parse._core import ShredPlan
-
 FUNCTIONS = frozenset({
     "add_rows", "add_sizes", "contains", "count_lines", "count_votes", "decode_bzip2",
     "decode_lzma2", "file_records", "find_bzip2", "find_values", "join_records", "new_bzip2",
     "new_lzma2", "read_bzip2", "read_columns", "read_lzma2", "read_table", "select_records",
-    "shred", "sort_records", "to_markdown", "to_text", "user_ids",
+    "sort_records", "to_markdown", "to_text", "user_ids",
 })  # fmt: skip
 """Functions that the compiled core must have; a core built for a different version of so2docs may
 lack some of them."""
@@ -167,15 +164,6 @@ def read_records(data: bytes, table: Table) -> tuple[Added, bytes, bytes] | None
         return None
     count, last_id, keys, json = records
     return (count, last_id), keys, json
-
-
-MOST_CHILDREN = 64
-"""Maximum number of members of an object that `shred` accepts."""
-
-
-def shred(lines: bytes, plan: ShredPlan) -> list[tuple[bytes, bytes, bytes]] | None:
-    """Divide objects into columns with the compiled core; None if a member does not fit."""
-    return _core.shred(lines, plan)
 
 
 def to_text(body: str) -> str | None:

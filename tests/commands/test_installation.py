@@ -148,7 +148,7 @@ print(ends, file=sys.stderr)
         "diff out out changes -q",
         "card out/q.jsonl.gz -q",
     ]
-    lacks = ["tables Posts.xml t", "tables Posts.xml t --format duckdb", "serve q.db", "mcp q.db"]
+    lacks = ["convert Posts.xml q.parquet", "tables Posts.xml t", "serve q.db", "mcp q.db"]
     (tmp_path / "out").mkdir()
     result = run_python("-c", script, *works, *lacks, cwd=tmp_path, code=0)
     extras = re.findall(r"needs ([\w, -]+): pip install 'so2docs\[(.+)\]'", result.stderr)

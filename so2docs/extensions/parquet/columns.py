@@ -1,23 +1,26 @@
-"""The columns of documents in formats with fixed columns, as a tree.
+"""The columns of documents and of records in Parquet, as Arrow schemas.
 
-The columns of questions, answers and nested rows depend on the options alone.
+The columns of questions, answers and nested rows depend on the options alone; those of a recipe's
+records come from their JSON Schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from operator import itemgetter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import orjson
+import pyarrow as pa
 
-from so2docs.extensions.parquet.row_group import ELEMENTS, Column, Convert, Group, Node, Repeated
+from so2docs.errors import OptionError, flag
 from so2docs.options.field_paths import Fields
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
+    BOOLEAN,
+    DATE,
+    INTEGER,
+    INTEGERS,
     OTHER,
     POSTS,
     QUESTION_ATTRIBUTES,
@@ -25,12 +28,38 @@ from so2docs.schema import (
     TEXTS,
     Attributes,
     Part,
-    Row,
     Type,
     select_parts,
 )
 
-_NONE: set[str] = set()
+TYPES: dict[Type, pa.DataType] = {
+    INTEGER: pa.int64(),
+    TEXT: pa.string(),
+    DATE: pa.timestamp("ms", tz="UTC"),
+    BOOLEAN: pa.bool_(),
+    TEXTS: pa.list_(pa.field("element", pa.string())),
+    INTEGERS: pa.list_(pa.field("element", pa.int64())),
+}
+"""The Arrow types of attributes."""
+
+_AUTHORS = "Authors"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a Parquet file of documents or records.
+
+    Attributes:
+        schema: The columns.
+        filled: Names of lists that are empty, and of objects of counts that are zero, where they
+            are missing.
+        is_open: Whether objects may have members without a column, which are left out. If not,
+            `Other` has their JSON.
+    """
+
+    schema: pa.Schema
+    filled: frozenset[str] = frozenset()
+    is_open: bool = False
 
 
 def question_columns(
@@ -39,7 +68,7 @@ def question_columns(
     site: tuple[str, str] | None,
     *,
     is_attributed: bool,
-) -> Group:
+) -> Columns:
     """Return the columns of a document, in the order of the JSON object.
 
     Args:
@@ -55,14 +84,13 @@ def question_columns(
         attributes[site[0]] = TEXT
     if is_attributed:
         attributes["Licenses"] = TEXTS
-        authors = object_columns({"DisplayName": TEXT, "Url": TEXT}, name="element")
-        parts.append(Repeated("Authors", authors, is_never_null=True))
+        authors = pa.struct(_members({"DisplayName": TEXT, "Url": TEXT}))
+        parts.append(pa.field(_AUTHORS, _list_of(authors)))
     if fields.has_answers:
-        answer = object_columns(
-            *_post(fields, tables, f"{ANSWERS}.", ANSWER_ATTRIBUTES, added), "element", is_post=True
-        )
-        parts.append(Repeated(ANSWERS, answer, is_required=True, is_never_null=True))
-    return replace(object_columns(attributes, parts, is_post=True), is_required=True)
+        answer = _members(*_post(fields, tables, f"{ANSWERS}.", ANSWER_ATTRIBUTES, added), "Id")
+        parts.append(pa.field(ANSWERS, _list_of(pa.struct(answer)), nullable=False))
+    filled = {_AUTHORS, ANSWERS, *_list_filled(select_parts(tables), tables)}
+    return Columns(pa.schema(_members(attributes, parts, "Id")), frozenset(filled))
 
 
 def _post(
@@ -71,106 +99,89 @@ def _post(
     prefix: str,
     names: Sequence[str],
     added: Attributes,
-) -> tuple[dict[str, Type], list[Node]]:
+) -> tuple[dict[str, Type], list[pa.Field]]:
     """Return the attributes and the nested parts of a post, in the order of the JSON object."""
     attributes = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
-    values, parts = _divide(select_parts(tables, fields.has, prefix), tables, added)
+    values, parts = _divide(select_parts(tables, fields.has, prefix), added)
     return {**attributes, **values, **added}, parts
 
 
-def _divide(
-    parts: Iterable[Part], tables: Mapping[str, bool], added: Attributes
-) -> tuple[Attributes, list[Node]]:
+def _divide(parts: Iterable[Part], added: Attributes) -> tuple[Attributes, list[pa.Field]]:
     """Return the parts that are single values as attributes, and the columns of all others."""
     values = {part.key: part.attributes[part.key] for part in parts if part.shape == "value"}
-    return values, [_part_columns(part, tables, added) for part in parts if part.shape != "value"]
+    return values, [_part_column(part, added) for part in parts if part.shape != "value"]
 
 
-def _part_columns(part: Part, tables: Mapping[str, bool], added: Attributes) -> Node:
-    values, parts = _divide(part.parts, tables, added)
+def _part_column(part: Part, added: Attributes) -> pa.Field:
+    values, parts = _divide(part.parts, added)
     attributes = {**part.attributes, **(added if part.by else {}), **values}
-    if part.shape == "list":
-        element = object_columns(attributes, parts, "element")
-        return Repeated(part.key, element, is_never_null=tables[part.table])
-    group = object_columns(attributes, parts, part.key)
-    return replace(group, holds_counts=part.shape == "counts" and tables[part.table])
+    members = pa.struct(_members(attributes, parts))
+    return pa.field(part.key, _list_of(members) if part.shape == "list" else members)
 
 
-def object_columns(
-    attributes: Attributes, parts: Sequence[Node] = (), name: str = "", *, is_post: bool = False
-) -> Group:
-    """Return the columns of objects: the attributes, then `OTHER`, then the parts.
-
-    Args:
-        attributes: Names and types of the attributes.
-        parts: Columns of the nested parts.
-        name: Key of the objects; empty for rows.
-        is_post: Whether the objects are posts, whose `Id` is never null.
-    """
-    children: list[Node] = []
-    for attribute, kind in attributes.items():
-        is_required = is_post and attribute == "Id"
-        if kind in ELEMENTS:
-            children.append(Repeated(attribute, Column("element", ELEMENTS[kind]), is_required))
-        else:
-            children.append(Column(attribute, kind, is_required))
-    children += [Column(OTHER, TEXT, is_other=True), *parts]
-    return Group(name, tuple(children), partial(_split, attributes, tuple(parts)))
+def _list_filled(parts: Iterable[Part], tables: Mapping[str, bool]) -> set[str]:
+    """Return the keys of the lists and objects of counts that are never null."""
+    keys = set()
+    for part in parts:
+        if part.shape in ("list", "counts") and tables[part.table]:
+            keys.add(part.key)
+        keys |= _list_filled(part.parts, tables)
+    return keys
 
 
-def _split(
-    attributes: Attributes, parts: Sequence[Node], rows: list[Row], convert: Convert
-) -> list[Any]:
-    """Split objects into columns; this removes the nested parts from the objects.
-
-    `OTHER` is the JSON of all values without a column or of another type.
-    """
-    nested = [_nested_values(part, rows) for part in parts]
-    misfits: dict[int, set[str]] = {}
-    names = attributes.keys()
+def _members(
+    attributes: Attributes, parts: Sequence[pa.Field] = (), required: str = ""
+) -> list[pa.Field]:
+    """Return the columns of objects: the attributes, then `OTHER`, then the nested parts."""
     columns = [
-        _column(name, rows, misfits, partial(convert, kind)) for name, kind in attributes.items()
+        pa.field(name, TYPES[kind], nullable=name != required) for name, kind in attributes.items()
     ]
-    other = [
-        orjson.dumps(
-            {name: row[name] for name in row if name not in names or name in misfit}
-        ).decode()
-        if (misfit := misfits.get(index, _NONE)) or row.keys() - names
-        else None
-        for index, row in enumerate(rows)
+    return [*columns, pa.field(OTHER, pa.string()), *parts]
+
+
+def _list_of(element: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", element))
+
+
+def record_columns(schema: Mapping[str, Any]) -> Columns:
+    """Return the columns of a recipe's records, from the JSON Schema of a record.
+
+    Raises:
+        OptionError: A member has a type without a column.
+    """
+    return Columns(pa.schema(_record_members(schema)), is_open=True)
+
+
+def _record_members(schema: Mapping[str, Any]) -> list[pa.Field]:
+    required = schema.get("required", ())
+    return [
+        pa.field(name, _record_type(member), nullable=name not in required)
+        for name, member in schema["properties"].items()
     ]
-    return [*columns, convert(TEXT, other), *nested]
 
 
-def _nested_values(part: Node, rows: list[Row]) -> list[Any]:
-    values = [row.pop(part.name, None) for row in rows]
-    if isinstance(part, Repeated):
-        return [value or [] for value in values] if part.is_never_null else values
-    if isinstance(part, Group) and part.holds_counts:
-        none = {child.name: 0 for child in part.children if child.name != OTHER}
-        return [none | (value or {}) for value in values]
-    return values
+_RECORD_TYPES = {
+    "string": pa.string(),
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "boolean": pa.bool_(),
+}
 
 
-def _column(
-    name: str,
-    rows: list[Row],
-    misfits: dict[int, set[str]],
-    convert: Callable[[list[Any]], Any],
-) -> Any:
-    """Convert the values of an attribute; add it to the `misfits` of rows with another type."""
-    try:
-        values = [*map(itemgetter(name), rows)]  # Fast path: most attributes are in every row.
-    except KeyError:
-        values = [row.get(name) for row in rows]
-    try:
-        return convert(values)
-    except (TypeError, ValueError):
-        pass
-    for index, value in enumerate(values):
-        try:
-            convert([value])
-        except (TypeError, ValueError):
-            values[index] = None
-            misfits.setdefault(index, set()).add(name)
-    return convert(values)
+def _record_type(schema: Mapping[str, Any]) -> pa.DataType:
+    kind = schema.get("type")
+    if kind == "object" and schema.get("properties"):
+        return pa.struct(_record_members(schema))
+    if kind == "array" and "items" in schema:
+        return _list_of(_record_type(schema["items"]))
+    if not isinstance(kind, str) or kind not in _RECORD_TYPES:
+        raise OptionError(f"{flag('format', 'parquet')}: no column type for {dict(schema)!r}")
+    return _RECORD_TYPES[kind]
+
+
+def count_leaves(columns: Iterable[pa.Field]) -> int:
+    """Count the columns of single values, at any depth."""
+    return sum(
+        count_leaves(map(column.type.field, range(column.type.num_fields))) or 1
+        for column in columns
+    )

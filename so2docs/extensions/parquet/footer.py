@@ -10,51 +10,36 @@ from __future__ import annotations
 import marshal
 import os
 import struct
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import PARQUET
-from so2docs.extensions.parquet import ids
 from so2docs.output.provenance import KEY
 from so2docs.output.segments import Journal, Segment
 
+# Ids of the fields of structs, from parquet.thrift. Plain integers, which `marshal` can write.
+_NUM_ROWS, _ROW_GROUPS, _KEY_VALUES = 3, 4, 5  # FileMetaData
+_KEY, _VALUE = 1, 2  # KeyValue
+_COLUMNS, _ROWS_OF_GROUP, _GROUP_OFFSET, _ORDINAL = 1, 3, 5, 7  # RowGroup
+_CHUNK_OFFSET, _CHUNK, _OFFSET_INDEX, _OFFSET_INDEX_SIZE, _COLUMN_INDEX = range(2, 7)  # ColumnChunk
+_PAGES = {9, 10, 11, 14}  # ColumnMetaData: offsets of data, index, dictionary, Bloom filter
+_PAGE_LOCATIONS = 1  # OffsetIndex
+_PAGE_OFFSET = 1  # PageLocation
+
 # The part of Apache Thrift's compact protocol that Parquet footers use.
 
-_TRUE, _FALSE, _BYTE, _I16, I32, I64, _DOUBLE, BINARY, _LIST, _SET, _MAP, STRUCT = range(1, 13)
-_INTEGERS = (I32, I64, _I16)
-
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+_INTEGERS = (_I32, _I64, _I16)
 
 Field = tuple[int, Any]
 """The type and value of a field of a struct. The value of a list has the type of its elements, and
 these."""
 
 Struct = dict[int, Field]
-"""The fields of a struct by their ids. Where a struct is a value, it may also be encoded bytes."""
-
-
-def _field(kind: int, value: Any) -> Field:
-    return kind, value
-
-
-i32, i64, binary, nested = (partial(_field, kind) for kind in (I32, I64, BINARY, STRUCT))
-
-
-def listed(kind: int, values: Iterable[Any]) -> Field:
-    """Make a field with a list of values of a type."""
-    return _LIST, (kind, list(values))
-
-
-def boolean(value: bool) -> Field:
-    """Make a field with a boolean, which is its type."""
-    return _TRUE if value else _FALSE, None
-
-
-def booleans(values: Iterable[bool]) -> Field:
-    """Make a field with a list of booleans."""
-    return listed(_TRUE, (_TRUE if value else _FALSE for value in values))
+"""The fields of a struct by their ids."""
 
 
 class ThriftReader:
@@ -103,13 +88,13 @@ class ThriftReader:
             return self._byte()
         if kind == _DOUBLE:
             return self._bytes(8)
-        if kind == BINARY:
+        if kind == _BINARY:
             return self._bytes(self._unsigned())
         if kind in (_LIST, _SET):
             header = self._byte()
             size = header >> 4 if header >> 4 < 15 else self._unsigned()
             return header & 15, [self._value(header & 15, True) for _ in range(size)]
-        if kind == STRUCT:
+        if kind == _STRUCT:
             return self.struct()
         raise ValueError(f"type {kind} does not occur in a Parquet footer")
 
@@ -132,7 +117,7 @@ def _append_struct(out: bytearray, fields: Struct) -> None:
             out += unsigned(field_id << 1)
         last = field_id
         # Most fields are integers of one byte.
-        if kind == I32 and 0 <= value < 64:
+        if kind == _I32 and 0 <= value < 64:
             out.append(value << 1)
         elif value is not None:
             _append(out, kind, value)
@@ -157,12 +142,9 @@ _SINGLE_BYTES = [bytes([value]) for value in range(128)]
 def _append(out: bytearray, kind: int, value: Any) -> None:
     if kind in _INTEGERS:
         out += unsigned(value << 1 if value >= 0 else ~(value << 1))
-    elif kind == STRUCT:
-        if isinstance(value, bytes):
-            out += value
-        else:
-            _append_struct(out, value)
-    elif kind == BINARY:
+    elif kind == _STRUCT:
+        _append_struct(out, value)
+    elif kind == _BINARY:
         out += unsigned(len(value))
         out += value
     elif kind in (_LIST, _SET):
@@ -179,47 +161,21 @@ def _append(out: bytearray, kind: int, value: Any) -> None:
         out.append(value)
 
 
-LENGTH = struct.Struct("<I")
-"""A size in a Parquet file."""
-
-_COLUMN_OFFSETS = {
-    ids.ColumnMetaData.DATA_PAGE_OFFSET,
-    ids.ColumnMetaData.INDEX_PAGE_OFFSET,
-    ids.ColumnMetaData.DICTIONARY_PAGE_OFFSET,
-    ids.ColumnMetaData.BLOOM_FILTER_OFFSET,
-}
-
-
 def row_group(file: bytes, raw_size: int, documents: int) -> Segment:
-    """Make a segment from a Parquet file with a single row group."""
+    """Make a segment from a Parquet file with a single row group.
+
+    Its note is the description of the row group in the footer, and the positions of its pages
+    (`OffsetIndex` of each column). They become offsets in the whole file, so they can only be
+    written at its end.
+    """
     metadata, size = read_metadata(file)
-    (group,) = _elements(metadata, ids.FileMetaData.ROW_GROUPS)
-    end = len(file) - len(PARQUET) - LENGTH.size - size
-    offsets = [
-        column[ids.ColumnChunk.OFFSET_INDEX_OFFSET][1]
-        for column in _elements(group, ids.RowGroup.COLUMNS)
-    ]
+    (group,) = _elements(metadata, _ROW_GROUPS)
+    end = len(file) - len(PARQUET) - _LENGTH.size - size
+    offsets = [column[_OFFSET_INDEX][1] for column in _elements(group, _COLUMNS)]
     places = [ThriftReader(file, offset).struct() for offset in offsets]
     data = file[len(PARQUET) : min(offsets, default=end)]
     segment = Segment.of(data, raw_size, crc32(data), documents=documents)
-    return segment._replace(note=make_note(group, places))
-
-
-def make_note(group: Struct, places: list[Struct]) -> bytes:
-    """Make the note of a segment: the description of a row group, for `join_footers`.
-
-    Args:
-        group: The description in the footer.
-        places: The positions of the pages (`OffsetIndex`) of each column. They become offsets in
-            the whole file, so they can only be written at its end.
-    """
-    return marshal.dumps((group, places), 2)
-
-
-def read_note(note: bytes) -> tuple[Struct, list[Struct]]:
-    """Return the description and the positions in a note."""
-    group, places = marshal.loads(note)
-    return group, places
+    return segment._replace(note=marshal.dumps((group, places), 2))
 
 
 def _elements(fields: Struct, field_id: int) -> list[Any]:
@@ -228,38 +184,43 @@ def _elements(fields: Struct, field_id: int) -> list[Any]:
     return cast("list[Any]", elements)
 
 
-def join_footers(metadata: Struct, journal: Journal) -> bytes:
+def join_footers(
+    file: bytes, journal: Journal, pairs: Mapping[bytes, bytes] = MappingProxyType({})
+) -> bytes:
     """Make the footer of a Parquet file, preceded by the positions of its pages.
 
     Args:
-        metadata: The metadata of the file without rows.
+        file: A file with the same columns, without rows.
         journal: The segments of the file; their notes describe the row groups.
+        pairs: Values to store in the footer, by key.
     """
+    metadata, _ = read_metadata(file)
     row_groups: list[Struct] = []
     pages = bytearray()
     for segment in journal:
         if not segment.note:  # The header has no note.
             continue
-        group, places = read_note(segment.note)
+        group, places = marshal.loads(segment.note)
         _move(group, places, segment.offset - len(PARQUET), pages, journal.size)
         row_groups.append(group)
-    metadata[ids.FileMetaData.NUM_ROWS] = i64(
-        sum(group[ids.RowGroup.NUM_ROWS][1] for group in row_groups)
-    )
-    metadata[ids.FileMetaData.ROW_GROUPS] = listed(STRUCT, row_groups)
+    if pairs:
+        stored = [{_KEY: (_BINARY, key), _VALUE: (_BINARY, value)} for key, value in pairs.items()]
+        metadata[_KEY_VALUES] = _LIST, (_STRUCT, stored)
+    metadata[_NUM_ROWS] = _I64, sum(group[_ROWS_OF_GROUP][1] for group in row_groups)
+    metadata[_ROW_GROUPS] = _LIST, (_STRUCT, row_groups)
     footer = write_struct(metadata)
-    return bytes(pages + footer) + LENGTH.pack(len(footer)) + PARQUET
+    return bytes(pages + footer) + _LENGTH.pack(len(footer)) + PARQUET
 
 
-def read_value(path: str, key: bytes) -> bytes:
-    """Read a value in the metadata of a Parquet file; empty without the key or in other files."""
-    end = LENGTH.size + len(PARQUET)
+def read_record(path: str) -> bytes:
+    """Read the provenance in a Parquet file; empty without one, or in other files."""
+    end = _LENGTH.size + len(PARQUET)
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         if size < len(PARQUET) + end:
             return b""
         file.seek(size - end)
-        (length,) = LENGTH.unpack(file.read(LENGTH.size))
+        (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
         if file.read() != PARQUET or length > size - end:
             return b""
         file.seek(size - end - length)
@@ -268,28 +229,21 @@ def read_value(path: str, key: bytes) -> bytes:
         metadata, _ = read_metadata(tail)
     except (IndexError, ValueError):
         return b""
-    for pair in (
-        _elements(metadata, ids.FileMetaData.KEY_VALUE_METADATA)
-        if ids.FileMetaData.KEY_VALUE_METADATA in metadata
-        else ()
-    ):
-        if (
-            pair.keys() >= {ids.KeyValue.KEY, ids.KeyValue.VALUE}
-            and pair[ids.KeyValue.KEY][1] == key
-        ):
-            return bytes(pair[ids.KeyValue.VALUE][1])
+    pairs = _elements(metadata, _KEY_VALUES) if _KEY_VALUES in metadata else ()
+    for pair in pairs:
+        if pair.keys() >= {_KEY, _VALUE} and pair[_KEY][1] == KEY:
+            return bytes(pair[_VALUE][1])
     return b""
 
 
-def read_record(path: str) -> bytes:
-    """Read the provenance in a Parquet file; empty if it has none."""
-    return read_value(path, KEY)
+_LENGTH = struct.Struct("<I")
+"""A size in a Parquet file."""
 
 
 def read_metadata(file: bytes) -> tuple[Struct, int]:
     """Read the metadata at the end of a Parquet file; return it with its size in bytes."""
-    (size,) = LENGTH.unpack_from(file, len(file) - len(PARQUET) - LENGTH.size)
-    return ThriftReader(file, len(file) - len(PARQUET) - LENGTH.size - size).struct(), size
+    (size,) = _LENGTH.unpack_from(file, len(file) - len(PARQUET) - _LENGTH.size)
+    return ThriftReader(file, len(file) - len(PARQUET) - _LENGTH.size - size).struct(), size
 
 
 def _move(group: Struct, places: list[Struct], distance: int, pages: bytearray, start: int) -> None:
@@ -298,17 +252,17 @@ def _move(group: Struct, places: list[Struct], distance: int, pages: bytearray, 
     The positions of its pages are appended to `pages`, which are at `start` in the file.
     """
     # Drop this optional field: its sixteen bits may be too few, and no reader needs it.
-    group.pop(ids.RowGroup.ORDINAL, None)
-    _shift(group, {ids.RowGroup.FILE_OFFSET}, distance)
-    for column, index in zip(_elements(group, ids.RowGroup.COLUMNS), places, strict=True):
-        for page in _elements(index, ids.OffsetIndex.PAGE_LOCATIONS):
-            _shift(page, {ids.PageLocation.OFFSET}, distance)
+    group.pop(_ORDINAL, None)
+    _shift(group, {_GROUP_OFFSET}, distance)
+    for column, index in zip(_elements(group, _COLUMNS), places, strict=True):
+        for page in _elements(index, _PAGE_LOCATIONS):
+            _shift(page, {_PAGE_OFFSET}, distance)
         written = write_struct(index)
-        column[ids.ColumnChunk.OFFSET_INDEX_OFFSET] = i64(start + len(pages))
-        column[ids.ColumnChunk.OFFSET_INDEX_LENGTH] = i32(len(written))
+        column[_OFFSET_INDEX] = _I64, start + len(pages)
+        column[_OFFSET_INDEX_SIZE] = _I32, len(written)
         pages += written
-        _shift(column[ids.ColumnChunk.META_DATA][1], _COLUMN_OFFSETS, distance)
-        _shift(column, {ids.ColumnChunk.FILE_OFFSET, ids.ColumnChunk.COLUMN_INDEX_OFFSET}, distance)
+        _shift(column[_CHUNK][1], _PAGES, distance)
+        _shift(column, {_CHUNK_OFFSET, _COLUMN_INDEX}, distance)
 
 
 def _shift(fields: Struct, names: set[int], distance: int) -> None:

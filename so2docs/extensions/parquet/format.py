@@ -1,71 +1,56 @@
 """Parquet: typed and nested columns, for DuckDB, pandas, Polars, Spark and dataset hubs.
 
 Each segment is a complete row group made by a worker, so that memory does not grow with the dump.
-The columns of questions, answers and nested rows are fixed, so all row groups have the same
-columns; the columns of a recipe's records come from their JSON Schema.
+The columns depend only on the options and the recipe, so all row groups have the same columns.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
-from itertools import chain
-from types import NoneType
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import orjson
 from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import PARQUET
-from so2docs.errors import OptionError, RecipeError, flag
+from so2docs.errors import RecipeError
 from so2docs.extensions.parquet import footer
-from so2docs.extensions.parquet.columns import question_columns
-from so2docs.extensions.parquet.row_group import (
-    NUMBER,
-    Column,
-    Convert,
-    Group,
-    Node,
-    Repeated,
-    RowGroup,
-    ValueKind,
-    check,
-    check_lists,
-    count_columns,
-    file_metadata,
-)
 from so2docs.merge import Document
 from so2docs.nest import Buffer
-from so2docs.options.choices import Core
 from so2docs.options.table import Options
-from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats.base import Format, OpenSegment
 from so2docs.output.provenance import KEY
 from so2docs.output.segments import Journal, Segment
-from so2docs.schema import BOOLEAN, INTEGER, TEXT, Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from so2docs.extensions.parquet.columns import Columns
 
 ROW_GROUP_BYTES = 4 * 1024 * 1024
 """Usual size of a row group in bytes of JSON; row groups are larger in large outputs."""
 
+_LARGEST_ROW_GROUP = 32 * 1024 * 1024
+"""Maximum size of a row group in bytes of JSON, which is held in memory as Arrow."""
+
 _MOST_CHUNKS = 80_000
-"""Approximate maximum number of column chunks in a file; the footer describes each."""
+"""Maximum number of column chunks in a file of up to about 50 GB; the footer describes each."""
 
 _DOCUMENTS_PER_MARK = 64
-"""A page or a row group may end after one document in this many, or at twice its usual size."""
+"""A row group may end after one document in this many, or at twice its usual size."""
+
+_FOOTER_ROOM = 64 * 1024
 
 
 class Parquet(Format):
     """A Parquet file with one row per question; answers and nested rows are lists of structs.
 
     Attributes:
-        core: The core that encodes rows.
         absent: Tables whose columns contain only nulls, because the dump lacks them.
     """
 
     holds_record: ClassVar[bool] = True
     header = PARQUET
-    core: Core = "python"
     absent: Sequence[str] = ()
     segment_bytes = ROW_GROUP_BYTES
 
@@ -80,12 +65,14 @@ class Parquet(Format):
             form.record_schema = transform.schema
             form.is_one_a_question = transform.is_by_site
         assert isinstance(form, Parquet)
-        form.core, form.absent = options.core, options.absent
+        form.absent = options.absent
         return form
 
     @cached_property
-    def columns(self) -> Group:
+    def columns(self) -> Columns:
         """The columns, which depend only on the options."""
+        from so2docs.extensions.parquet.columns import question_columns
+
         tables = dict.fromkeys(self.tables, True) | dict.fromkeys(self.absent, False)
         return question_columns(self.fields, tables, self.site, is_attributed=self.is_attributed)
 
@@ -100,26 +87,33 @@ class Parquet(Format):
 
     def bytes_of_segments(self, total: int) -> int:
         """Return the size of a row group in bytes of JSON, which grows with the output."""
+        from so2docs.extensions.parquet.columns import count_leaves
+
         if self.form.split.size is not None:
             return self.segment_bytes
-        return max(self.segment_bytes, total * count_columns(self.columns) // _MOST_CHUNKS)
+        size = total * count_leaves(self.columns.schema) // _MOST_CHUNKS
+        return max(self.segment_bytes, min(size, _LARGEST_ROW_GROUP))
 
     def ends_segment(self, document: Document) -> bool:
-        """Return whether a page or a row group may end after a document.
+        """Return whether a row group may end after a document.
 
-        Only the question id decides this. Most pages of the next quarter's output therefore stay
-        the same, and a hub stores and transfers only the other pages.
+        Only the question id decides this. Most row groups of the next quarter's output therefore
+        stay the same, and a hub stores and transfers only the others.
         """
         return crc32(b"%d" % document.question_id) % _DOCUMENTS_PER_MARK == 0
 
-    def add_page(self, group: RowGroup, rows: list[Row]) -> None:
-        """Add a page of documents to a row group; this changes the documents."""
-        group.add(rows)
+    def make_batch(self, lines: bytes) -> pa.RecordBatch:
+        """Make an Arrow record batch of documents on lines."""
+        from so2docs.extensions.parquet import arrow
+
+        return arrow.make_batch(self.columns, lines)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """Make the footer: schema, positions of the row groups, and provenance."""
-        pairs = {KEY: record} if record else {}
-        return footer.join_footers(file_metadata(self.columns, pairs), journal)
+        from so2docs.extensions.parquet.arrow import encode_parquet, no_rows
+
+        file = encode_parquet(no_rows(self.columns.schema), self.level)
+        return footer.join_footers(file, journal, {KEY: record} if record else {})
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
         """Return an upper limit for the footer, which is shorter than the notes it is made of."""
@@ -131,38 +125,43 @@ class Parquet(Format):
         return "Id" if self.fields.has("Id") else ""
 
 
-_FOOTER_ROOM = 64 * 1024
-
-
 class OpenRowGroup(OpenSegment):
-    """Documents of a row group; all pages but the last are already encoded."""
+    """Documents of a row group, which become Arrow when they have the usual size of one."""
 
     def __init__(self, form: Parquet, first_id: int) -> None:
         super().__init__(form, first_id)
         self._parquet = form
-        is_compiled = form.core == "compiled"
-        self._group = RowGroup(form.columns, form.level, form.sorted_by, is_compiled=is_compiled)
-        self._encoded = self._raw_size = 0
+        self._batches: list[pa.RecordBatch] = []
+        self._raw_size = self._converted = 0
 
     def add(self, document: Document) -> None:
         """Add a document."""
         super().add(document)
-        times = 1 if self._parquet.ends_segment(document) else 2
-        if self.size - self._encoded >= times * SEGMENT_BYTES:
-            self._end_page()
+        if self.size - self._converted >= ROW_GROUP_BYTES:
+            self._convert()
 
     def end(self) -> Segment:
-        """Encode the last page, and make a segment of the row group."""
-        if self.size > self._encoded:
-            self._end_page()
-        return self._group.segment(self._raw_size, self._first_id)
+        """Encode the documents as a row group."""
+        from so2docs.extensions.parquet.arrow import encode_parquet, system_memory
 
-    def _end_page(self) -> None:
-        raw = self._take()
-        self._raw_size += len(raw)
-        self._encoded = self.size
-        if not self._group.add_lines(raw):
-            self._parquet.add_page(self._group, [orjson.loads(line) for line in io.BytesIO(raw)])
+        if self.size > self._converted:
+            self._convert()
+        import pyarrow as pa
+
+        with system_memory():
+            table = pa.Table.from_batches(self._batches)
+            data = encode_parquet(table, self._parquet.level, self._parquet.sorted_by)
+        segment = footer.row_group(data, self._raw_size, table.num_rows)
+        return segment._replace(first_id=self._first_id)
+
+    def _convert(self) -> None:
+        from so2docs.extensions.parquet.arrow import system_memory
+
+        lines = self._take()
+        self._raw_size += len(lines)
+        self._converted = self.size
+        with system_memory():
+            self._batches.append(self._parquet.make_batch(lines))
 
 
 class RecordParquet(Parquet):
@@ -182,62 +181,20 @@ class RecordParquet(Parquet):
         return "Id" if self.is_one_a_question else ""
 
     @cached_property
-    def columns(self) -> Group:
+    def columns(self) -> Columns:
         """The columns of a record."""
-        return _record_group("", self.record_schema, is_required=True)
+        from so2docs.extensions.parquet.columns import record_columns
 
-    def add_page(self, group: RowGroup, rows: list[Row]) -> None:
-        """Add a page of records to a row group; raise `RecipeError` if one is unlike the schema."""
+        return record_columns(self.record_schema)
+
+    def make_batch(self, lines: bytes) -> pa.RecordBatch:
+        """Make an Arrow record batch of records; raise `RecipeError` if one has another form."""
+        import pyarrow as pa
+
         try:
-            group.add(rows)
-        except TypeError as error:
-            raise RecipeError(f"a record does not fit the schema of its recipe: {error}") from error
-
-
-def _record_group(name: str, schema: Mapping[str, Any], *, is_required: bool) -> Group:
-    required = schema.get("required", ())
-    children = tuple(
-        _record_node(name, kind, is_required=name in required)
-        for name, kind in schema["properties"].items()
-    )
-    return Group(name, children, partial(_split_records, children), is_required, is_open=True)
-
-
-_KINDS: dict[str, ValueKind] = {
-    "string": TEXT,
-    "integer": INTEGER,
-    "number": NUMBER,
-    "boolean": BOOLEAN,
-}
-
-
-def _record_node(name: str, schema: Mapping[str, Any], *, is_required: bool = False) -> Node:
-    kind = schema.get("type")
-    if kind == "object" and schema.get("properties"):
-        return _record_group(name, schema, is_required=is_required)
-    if kind == "array" and "items" in schema:
-        return Repeated(name, _record_node("element", schema["items"]), is_required)
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise OptionError(f"{flag('format', 'parquet')}: no column type for {dict(schema)!r}")
-    return Column(name, _KINDS[kind], is_required)
-
-
-def _split_records(children: tuple[Node, ...], rows: list[Row], _: Convert) -> list[list[Any]]:
-    """Make a list of values for each column from a list of records, and check their types."""
-    columns = [[row.get(child.name) for row in rows] for child in children]
-    for child, values in zip(children, columns, strict=True):
-        try:
-            _check(child, values)
-        except TypeError as error:
-            raise TypeError(f"{child.name}: {error}") from error
-    return columns
-
-
-def _check(node: Node, values: list[Any]) -> None:
-    if isinstance(node, Column):
-        check(node.kind, values)
-    elif isinstance(node, Repeated):
-        check_lists(values)
-        _check(node.element, list(chain.from_iterable(value for value in values if value)))
-    elif not {*map(type, values)} <= {dict, NoneType}:
-        raise TypeError("not every value is an object")
+            return super().make_batch(lines)
+        except pa.ArrowInvalid as error:
+            reason = str(error).splitlines()[0]
+            raise RecipeError(
+                f"a record does not fit the schema of its recipe: {reason}"
+            ) from error

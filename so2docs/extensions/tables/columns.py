@@ -118,7 +118,7 @@ class TableColumns:
         """The Arrow schema of the columns."""
         import pyarrow as pa
 
-        from so2docs.extensions.parquet.arrow import TYPES
+        from so2docs.extensions.parquet.columns import TYPES
 
         fields = [(name, TYPES[kind]) for name, kind in self.table.attributes.items()]
         return pa.schema([*fields, (OTHER, pa.string())])

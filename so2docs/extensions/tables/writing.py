@@ -121,8 +121,7 @@ class ParquetEncoder(ArrowEncoder):
         """Return the footer with the positions of all row groups; `record` is not stored in it."""
         from so2docs.extensions.parquet.arrow import encode_parquet, no_rows
 
-        metadata, _ = footer.read_metadata(encode_parquet(no_rows(self.columns.schema), LEVEL))
-        return footer.join_footers(metadata, journal)
+        return footer.join_footers(encode_parquet(no_rows(self.columns.schema), LEVEL), journal)
 
 
 class LinesEncoder(Encoder):

@@ -331,83 +331,6 @@ static PyObject *read_columns(PyObject *module, PyObject *args)
     return result;
 }
 
-/* Read the plan of a node, `(kind, name, is_optional, repeated, children)`. */
-static int read_node(PyObject *plan, Node *node)
-{
-    PyObject *children;
-    Py_ssize_t name_size;
-    int kind;
-    if (!PyArg_ParseTuple(plan, "iy#iiO!", &kind, &node->name, &name_size, &node->is_optional,
-                          &node->repeated, &PyTuple_Type, &children)) {
-        return -1;
-    }
-    Py_ssize_t count = PyTuple_Size(children);
-    if (kind < 0 || kind > LAST_NODE || count > MOST_CHILDREN
-        || (kind <= LAST_LEAF ? count != 0 : kind <= LAST_LIST && count != 1)) {
-        PyErr_SetString(PyExc_ValueError, "the plan of the columns is wrong");
-        return -1;
-    }
-    node->kind = (NodeKind)kind;
-    node->name_size = (size_t)name_size;
-    node->children = calloc((size_t)count + 1, sizeof(Node));
-    if (node->children == NULL) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    node->count = (size_t)count;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (read_node(PyTuple_GetItem(children, i), &node->children[i]) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* Append the tuple `(definitions, repetitions, values)` of each column to a list. */
-static int list_leaves(const Node *node, PyObject *leaves)
-{
-    if (node->kind <= LAST_LEAF) {
-        PyObject *leaf = Py_BuildValue("(NNN)", bytes_of(&node->definitions),
-                                       bytes_of(&node->repetitions), bytes_of(&node->values));
-        int result = leaf == NULL ? -1 : PyList_Append(leaves, leaf);
-        Py_XDECREF(leaf);
-        return result;
-    }
-    for (size_t i = 0; i < node->count; i++) {
-        if (list_leaves(&node->children[i], leaves) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static PyObject *shred(PyObject *module, PyObject *args)
-{
-    PyObject *plan, *result = NULL;
-    const char *lines;
-    Py_ssize_t size;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y#O!:shred", &lines, &size, &PyTuple_Type, &plan)) {
-        return NULL;
-    }
-    Node *root = calloc(1, sizeof(Node));
-    if (root == NULL) {
-        return PyErr_NoMemory();
-    }
-    if (read_node(plan, root) == 0) {
-        Status status = root->kind > LAST_LIST ? shred_lines(lines, (size_t)size, root) : FALLBACK;
-        if (status == FALLBACK) {
-            result = Py_NewRef(Py_None);
-        } else if (status == NO_MEMORY) {
-            PyErr_NoMemory();
-        } else if ((result = PyList_New(0)) != NULL && list_leaves(root, result) < 0) {
-            Py_CLEAR(result);
-        }
-    }
-    free_nodes(root, 1);
-    return result;
-}
-
 /* Whether the sizes in the keys add up to the size of the JSON, and each key has a question id. */
 static int are_whole(const Posts *posts, Py_ssize_t questions_size)
 {
@@ -530,7 +453,6 @@ static PyMethodDef methods[] = {
     {"contains", contains, METH_VARARGS, NULL},
     {"read_table", read_table, METH_VARARGS, NULL},
     {"read_columns", read_columns, METH_VARARGS, NULL},
-    {"shred", shred, METH_VARARGS, NULL},
     {"file_records", file_records, METH_VARARGS, NULL},
     {"count_votes", count_votes_of, METH_O, NULL},
     {"find_values", find_values, METH_VARARGS, NULL},

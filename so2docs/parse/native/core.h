@@ -306,39 +306,6 @@ void free_columns(Columns *columns);
 /* Read the text of a date and its closing quote, and write milliseconds since 1970. */
 Status put_date(Reader *in, Buffer *out);
 
-/* ---- shred.c: objects to the columns of a Parquet file ---- */
-
-#define MOST_CHILDREN 64 /* Maximum number of members of an object with columns. */
-
-/* Kind of a node, as numbered by the caller. An object of `COUNTS_NODE` has zeros in place of
-   missing integers; one of `OPEN_OBJECT_NODE` may have members without a column, which are left out;
-   in other objects, `OTHER_NODE` has the JSON of such members. In place of a missing list of
-   `FULL_LIST_NODE`, there is an empty list. */
-typedef enum {
-    TEXT_NODE, INTEGER_NODE, DATE_NODE, BOOLEAN_NODE, OTHER_NODE, LAST_LEAF = OTHER_NODE,
-    LIST_NODE, FULL_LIST_NODE, LAST_LIST = FULL_LIST_NODE,
-    OBJECT_NODE, OPEN_OBJECT_NODE, COUNTS_NODE, LAST_NODE = COUNTS_NODE
-} NodeKind;
-
-/* A column, or an object or list with columns. The caller sets the first members; the buffers must
-   be empty. */
-typedef struct Node {
-    NodeKind kind;
-    const char *name; /* As written in JSON, without quotes. */
-    size_t name_size;
-    int is_optional;
-    int repeated; /* For a list: the number of lists that contain its elements. */
-    struct Node *children;
-    size_t count;
-    Buffer definitions, repetitions, values; /* Of a column. */
-} Node;
-
-/* Divide objects, one a line, into columns. Unless the result is OK, the nodes can only be freed. */
-Status shred_lines(const char *lines, size_t size, Node *root);
-
-/* Free nodes that were allocated with `calloc`, and all of their children. */
-void free_nodes(Node *nodes, size_t count);
-
 /* ---- markdown.c: bodies ---- */
 
 /* Append the Markdown of a body in UTF-8. `sign` is the delimiter of formulas; it is empty if

@@ -9,18 +9,14 @@ from typing import Any
 
 import duckdb
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.table_sites import SITE
 
-import so2docs
-from so2docs.extensions.parquet import footer
 from so2docs.extensions.parquet.format import Parquet, RecordParquet
-from so2docs.extensions.parquet.row_group import RowGroup, milliseconds, plan_shredding
 from so2docs.merge import Document
 from so2docs.options.table import OutputForm
 from so2docs.output.segments import Journal, Segment
-from so2docs.parse import core
 
 OBJECT = {
     "type": "object",
@@ -109,28 +105,11 @@ def test_every_kind_of_column_is_read_back(size: int, tmp_path: Path) -> None:
     assert [dict(zip(names, row, strict=True)) for row in rows] == expected
 
 
-def test_ids_mark_the_ends_of_pages() -> None:
-    """An earlier record that is longer moves no later page."""
-    form = RecordParquet(OutputForm("parquet", "none"))
-    form.record_schema = SCHEMA
-
-    def first_ids(of_first: int) -> set[int]:
-        sizes = [of_first, *[9_000] * 999]
-        records = [{"id": n, "text": "a" * size, "many": []} for n, size in enumerate(sizes)]
-        _, places = footer.read_note(row_group(form, records).note)
-        _, (_, pages) = places[1][1]  # The column of texts; the ids have only one page.
-        return {first_row for page in pages for _, first_row in [page[3]]}
-
-    pages = first_ids(9_000)
-    assert len(pages) > 4
-    assert len(pages & first_ids(100_000)) > len(pages) // 2
-
-
 @pytest.mark.parametrize(
-    ("record", "column"),
+    ("record", "problem"),
     [
         ({"id": "1", "many": []}, "id"),
-        ({"id": 1 << 63, "many": []}, "id"),
+        ({"id": 1 << 63, "many": []}, str(1 << 63)),
         ({"id": 1}, "many"),
         ({"id": 1, "many": {}}, "many"),
         ({"id": 1, "many": [{"n": True}]}, "n"),
@@ -139,9 +118,9 @@ def test_ids_mark_the_ends_of_pages() -> None:
     ],
 )
 def test_a_record_that_does_not_fit_its_columns(
-    record: dict[str, Any], column: str, tmp_path: Path
+    record: dict[str, Any], problem: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(Exception, match=f"does not fit the schema of its recipe: .*{column}"):
+    with pytest.raises(Exception, match=f"does not fit the schema of its recipe: .*{problem}"):
         written([[record]], tmp_path / "r.parquet")
 
 
@@ -153,19 +132,29 @@ def test_a_record_that_does_not_fit_its_columns(
         ("1969-12-31 23:59:59.9", -100),
         ("2008-07-31T21:42:52.667", 1_217_540_572_667),
         ("2008-07-31T21:42", 1_217_540_520_000),
+        *((text, None) for text in ("", "yesterday", "2008-02-30", "2008-07-31T21:42:52.6671")),
+        ("2008-07-31T21:42:52Z", 1_217_540_572_000),
+        ("20080731", None),
     ],
 )
-def test_times(time: str, expected: int) -> None:
-    assert milliseconds([time, None, time]) == [expected, None, expected]
+@pytest.mark.parametrize("other", [{}, {"New": 1}])
+def test_times(time: str, expected: int | None, other: dict[str, Any]) -> None:
+    """A text that is not a time goes to `Other`; a misfit elsewhere changes nothing."""
+    form = Parquet(OutputForm("parquet", "none"))
+    documents = [{"Id": 1, "CreationDate": time, **other}, {"Id": 2, "Answers": []}]
+    lines = b"".join(orjson.dumps(document) + b"\n" for document in documents)
+    row, _ = form.make_batch(lines).cast(_without_zones(form.columns.schema)).to_pylist()
+    assert row["CreationDate"] == expected
+    misfits = ({} if expected is not None else {"CreationDate": time}) | other
+    assert row["Other"] == (orjson.dumps(misfits).decode() if misfits else None)
+    assert row["Answers"] == []
 
 
-@pytest.mark.parametrize(
-    "time",
-    ["", "yesterday", "2008-02-30", "2008-07-31T21:42:52.6671", "2008-07-31T21:42:52Z", "20080731"],
-)
-def test_other_texts_are_no_times(time: str) -> None:
-    with pytest.raises(ValueError, match=r"time|day|month"):
-        milliseconds(["2008-07-31", time])
+def _without_zones(schema: pa.Schema) -> pa.Schema:
+    return pa.schema(
+        field.with_type(pa.int64()) if pa.types.is_timestamp(field.type) else field
+        for field in schema
+    )
 
 
 def test_each_column_has_one_encoding_in_all_row_groups(tmp_path: Path) -> None:
@@ -190,113 +179,32 @@ def test_each_column_has_one_encoding_in_all_row_groups(tmp_path: Path) -> None:
         (column.path_in_schema in lists, column.encodings, column.has_dictionary_page)
         for column in columns
     } == {
-        (False, ("PLAIN", "RLE"), False),
+        (False, ("RLE", "PLAIN"), False),
         (True, ("PLAIN", "RLE", "RLE_DICTIONARY"), True),
     }
     assert lists == {f"{path}tags.list.element" for path in ("", "one.")}
 
 
-def test_columns_of_one_schema_are_planned_once() -> None:
-    """A process that converts many sites keeps one plan, not one for each site."""
-    forms = [RecordParquet(OutputForm("parquet", "none")) for _ in range(2)]
-    for form in forms:
-        form.record_schema = PLANNED
-    assert plan_shredding(forms[0].columns) is plan_shredding(forms[1].columns) is not None
-
-
-needs_core = pytest.mark.skipif(core.compiled is None, reason="needs the compiled core")
-PLANNED: dict[str, Any] = {
-    **SCHEMA,
-    "properties": {name: kind for name, kind in SCHEMA["properties"].items() if name != "number"},
-}
-
-
-def encoded(lines: bytes, *, is_compiled: bool) -> Segment | None:
-    """Encode records as a row group; None if the compiled core leaves them to the reference."""
-    form = RecordParquet(OutputForm("parquet", "none"))
-    form.record_schema = PLANNED
-    group = RowGroup(form.columns, form.level, form.sorted_by, is_compiled=is_compiled)
-    if not is_compiled:
-        form.add_page(group, [orjson.loads(line) for line in io.BytesIO(lines)])
-    elif not group.add_lines(lines):
-        return None
-    return group.segment(len(lines), 0)
-
-
-@needs_core
-@pytest.mark.parametrize("size", [1, 8, 400])
-def test_the_compiled_core_encodes_the_same_rows(size: int) -> None:
-    rng = random.Random(size)
-    records = [random_record(number, rng) for number in range(size)]
-    records[-1] |= {"number": [{"}": '",]}'}, -1.5, "\\"], "text": '"\\/\b\f\n\r\t\x00\x1f'}
-    lines = b"".join(orjson.dumps(record) + b"\n" for record in records)
-    assert (compiled := encoded(lines, is_compiled=True)) is not None
-    assert compiled == encoded(lines, is_compiled=False)
-
-
-ESCAPED = rb'{"id":0,"text":"\u00e4\ud834\udd1e\/\u0000","many":[],"deep":[[-1,2],null,[]]}' + b"\n"
-
-
-@needs_core
-def test_the_compiled_core_decodes_every_escape() -> None:
-    assert (compiled := encoded(ESCAPED, is_compiled=True)) is not None
-    assert compiled == encoded(ESCAPED, is_compiled=False)
-
-
-@needs_core
 @pytest.mark.parametrize(
-    "line",
+    "misfit",
     [
-        *(
-            b'{"id":%s,"many":[]}' % value
-            for value in (b"1.0", b"1e3", b"-0", b"true", b'"1"', b"null", b"9" * 19, b"[]", b"")
-        ),
-        *(
-            b'{"id":1,"many":[],"text":%s}' % value
-            for value in (b"1", rb'"\ud834"', rb'"\udd1e"', rb'"\ud834\u0041"', rb'"\x"', b'"\t"')
-        ),
-        b'{"many":[]}',
-        b'{"id":1}',
-        b'{"id":1,"many":{}}',
-        b'{"id":1,"many":[null,]}',
-        b'{"id":1,"many":[{}]}',
-        b'{"id":1,"id":2,"many":[]}',
-        b'{"id":1,"many":[],"one":[]}',
-        b'{"id":1,"many":[],"flag":1}',
-        rb'{"id":1,"many":[],"\u0061":1}',
-        b'{"id":1,"many":[],"other":[}',
-        b'{"id":1,"many":[]},',
-        *(ESCAPED[:end] for end in range(1, len(ESCAPED) - 1)),
+        {"New": 1.5},
+        {"New": "\n", "Other": "x"},
+        {"Score": "1", "Tags": [1]},
+        {"Title": 5, "Score": 1 << 63, "ViewCount": 1.0, "AnswerCount": True},
+        {"Comments": 5},
+        {"Answers": [{"Id": 1, "A": -1, "Score": "x"}]},
     ],
 )
-def test_the_compiled_core_leaves_other_rows_to_the_reference(line: bytes) -> None:
-    assert encoded(line + b"\n", is_compiled=True) is None
-
-
-@needs_core
-def test_a_plan_that_is_wrong_is_rejected() -> None:
-    leaf = (0, b"a", True, 0, ())
-    for plan in [(10, b"", False, 0, ()), (5, b"", False, 1, ()), (7, b"", False, 0, (leaf,) * 65)]:
-        with pytest.raises(ValueError, match="plan"):
-            core.shred(b"{}\n", plan)
-    assert core.shred(b"{}\n", leaf) is None
-
-
-@needs_core
-@pytest.mark.parametrize("tables", [(), ("comments", "links", "votes", "users")])
-def test_the_compiled_core_encodes_the_same_documents(tables: tuple[str, ...]) -> None:
-    form = Parquet(OutputForm("parquet", "none"), tables=tables)
-    documents = [*so2docs.documents(SITE, nest=list(tables), jobs=1)]
-    documents += [
-        documents[0] | {"New": 1, "": "ä"},
-        documents[0] | {"Answers": [{"Id": 1, "A": -1}]},
-    ]
-    for document in documents:
-        groups = [RowGroup(form.columns, 1, "Id", is_compiled=it) for it in (True, False)]
-        line = orjson.dumps(document)
-        assert groups[0].add_lines(line + b"\n")
-        form.add_page(groups[1], [orjson.loads(line)])
-        compiled, reference = (group.segment(len(line), 0) for group in groups)
-        assert compiled == reference
-    for misfit in ({"New": 1.5}, {"New": "\n"}, {"New": []}, {"New": True}, {"Score": "1"}):
-        assert not groups[0].add_lines(orjson.dumps(documents[0] | misfit) + b"\n")
+def test_misfits(misfit: dict[str, Any]) -> None:
+    """Values without a column or of another type go to `Other` of their object."""
+    form = Parquet(OutputForm("parquet", "none"), tables=("comments", "votes"))
+    [plain] = form.make_batch(b'{"Id":1,"Title":"t","Answers":[{"Id":2}]}\n').to_pylist()
+    document = {"Id": 1, "Title": "t", "Answers": [{"Id": 2}]} | misfit
+    [row] = form.make_batch(orjson.dumps(document) + b"\n").to_pylist()
+    if "Answers" in misfit:
+        expected = {"Other": '{"A":-1,"Score":"x"}', "Id": 1}
+        assert row == plain | {"Answers": [plain["Answers"][0] | expected]}
+    else:
+        titled = {"Title": None} if "Title" in misfit else {}
+        assert row == plain | titled | {"Other": orjson.dumps(misfit).decode()}
