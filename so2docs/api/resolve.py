@@ -11,7 +11,6 @@ from so2docs.errors import (
     OptionError,
     flag,
     join_advice,
-    require_packages,
 )
 from so2docs.options.request import (
     build_options,
@@ -25,6 +24,7 @@ from so2docs.options.table import (
 )
 from so2docs.output.provenance import File
 from so2docs.parse.core import choose_core
+from so2docs.pipeline.tasks import find_step
 from so2docs.progress import log
 from so2docs.schema import TABLES
 
@@ -79,13 +79,16 @@ def _host(source: Source, requested: str | None) -> str:
 
 
 def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) -> Options:
-    """Add the tables to restore a date from; leave out missing tables with `if_present`."""
-    for_state = _tables_for_state(options)
+    """Add the tables that a step needs; leave out missing tables with `if_present`."""
+    step = find_step(options.steps[0]) if options.steps else None
+    consequences = {} if step is None else step.tables
+    nested = {TABLES[name].file for name in options.nest}
+    needed = [name for name in consequences if TABLES[name].file not in nested]
     if options.if_present:
         required = {*table_files(kwargs), *(options.transform.tables if options.transform else ())}
         wanted = [
             name
-            for name in (*options.nest, *for_state)
+            for name in (*options.nest, *needed)
             if not {name, TABLES[name].file_option} & required
         ]
         missing = {*wanted} - {*source.select_present(wanted)}
@@ -94,57 +97,29 @@ def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) 
             if name in options.nest:
                 log.warning("the dump has no %s; they are not nested", name)
             else:
-                log.warning("the dump has no %s; %s", TABLES[name].file, _WITHOUT[name])
+                log.warning("the dump has no %s; %s", TABLES[name].file, consequences[name])
         nest = tuple(name for name in options.nest if name not in missing)
         absent = tuple(name for name in options.nest if name in missing)
-        for_state = [name for name in for_state if name not in missing]
+        needed = [name for name in needed if name not in missing]
         recorded = tuple(sorted(missing))
         options = replace(options, nest=nest, absent=absent, if_present=recorded)
-    elif for_state:
-        for name in sorted({*for_state} - {*source.select_present(for_state)}):
+    elif needed:
+        for name in sorted({*needed} - {*source.select_present(needed)}):
             raise OptionError(
-                f"{flag('as_of')} needs {TABLES[name].file}, which is neither in the dump nor next "
-                "to it; "
+                f"{flag(options.steps[0])} needs {TABLES[name].file}, which is neither in the dump "
+                "nor next to it; "
                 + join_advice(
                     otherwise="put it next to the dump",
                     tables=f"name it with {flag('tables', {TABLES[name].file_option: 'FILE'})}",
-                    if_present=f"add {flag('if_present', True)}: then {_WITHOUT[name]}",
+                    if_present=f"add {flag('if_present', True)}: then {consequences[name]}",
                 )
             )
-    if options.filters.as_of is not None:
-        read = {TABLES[name].file for name in (*options.nest, *for_state)}
-        if not options.restores_markdown and TABLES["history"].file in read:
-            subject = f"HTML of bodies restored by {flag('as_of')}"
-            require_packages(subject, "markdown-it-py", extra="as-of")
-            if options.host is None:
-                log.warning(
-                    "the site of %r is unknown, so in restored bodies, addresses of questions stay "
-                    "addresses, and formulas are Markdown; %s",
-                    source.site(),
-                    join_advice(
-                        otherwise="put the dump into a folder named after the site",
-                        site=f"give its host, as in {flag('site', 'beer.stackexchange.com')}",
-                    ),
-                )
-        counted = [] if "comments" in options.nest else ["comments"]
-        for_state += source.select_present(counted)
-        options = replace(options, for_state=tuple(for_state))
+    if step is not None:
+        optional = [name for name in step.optional_tables if name not in options.nest]
+        step_tables = (*needed, *source.select_present(optional))
+        options = replace(options, step_tables=step_tables)
+        step.check(options, source.site())
     return options
-
-
-_WITHOUT = {
-    "history": "posts edited after the date become strays",
-    "votes": "Score and AcceptedAnswerId are left out",
-}
-"""Consequences of missing tables that are needed to restore the state of a date."""
-
-
-def _tables_for_state(options: Options) -> list[str]:
-    """List the tables that are needed to restore the state of a date, and are not nested."""
-    if options.filters.as_of is None:
-        return []
-    nested = {TABLES[name].file for name in options.nest}
-    return [name for name in _WITHOUT if TABLES[name].file not in nested]
 
 
 def find_input(source: Source, nest: Iterable[str]) -> list[File]:

@@ -375,7 +375,7 @@ class Options:
     worker than in this process.
 
     Attributes:
-        for_state: Tables that are read only to restore the state of a date, and are not nested.
+        step_tables: Tables that are read only for a step, such as to restore a date, not nested.
         absent: Tables to nest that are missing from the dump.
     """
 
@@ -454,7 +454,7 @@ class Options:
     form: OutputForm = field(default_factory=OutputForm)
     filters: Filters = field(default_factory=Filters)
     records: TransformOptions = field(default_factory=TRANSFORM_OPTIONS)
-    for_state: tuple[str, ...] = ()
+    step_tables: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -529,7 +529,7 @@ class Options:
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables to read besides the posts, in the order of nesting."""
-        return tuple(name for name in TABLES if name in self.nest or name in self.for_state)
+        return tuple(name for name in TABLES if name in self.nest or name in self.step_tables)
 
     @property
     def steps(self) -> tuple[str, ...]:

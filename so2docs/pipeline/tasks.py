@@ -75,6 +75,9 @@ class Step:
     """A step between loading the records of a bucket and merging them.
 
     Attributes:
+        tables: Tables that the step reads, each with what happens without it.
+        optional_tables: Tables that it reads if the dump has them.
+        check: Checks the options and what is installed, given the options and the site.
         choose_sink: Returns the class of the sink for the rows of a table in the first pass, such
             as a subclass that leaves rows out of the usual `RowSink`.
         prepare: Called once between the passes, with the spill, the options, the tallies of all
@@ -84,6 +87,9 @@ class Step:
             for lines of strays. Returns the changed records, in a context.
     """
 
+    tables: Mapping[str, str]
+    optional_tables: tuple[str, ...]
+    check: Callable[[Options, str], None]
     choose_sink: Callable[[Table], Any]
     prepare: Callable[[Spill, Options, Collection[ChunkTally], str, Workers], Any]
     apply: Callable[

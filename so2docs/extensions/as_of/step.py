@@ -14,6 +14,7 @@ from isal.isal_zlib import crc32
 
 from so2docs import merge
 from so2docs.counts import ChunkTally, RowCounts
+from so2docs.errors import flag, join_advice, require_packages
 from so2docs.extensions.as_of.existence import Existence
 from so2docs.extensions.as_of.first_formula import choose_first
 from so2docs.extensions.as_of.moves import move_answers
@@ -24,6 +25,8 @@ from so2docs.options.table import Options
 from so2docs.parse.keys import BUCKET_BITS
 from so2docs.pipeline.bucket import select_part
 from so2docs.pipeline.tasks import BucketTask, Step
+from so2docs.progress import log
+from so2docs.schema import TABLES
 from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.id_map import IdMap, IdMapWriter, keep_lowest
 from so2docs.store.users import Users, UserTable
@@ -46,6 +49,30 @@ class Prepared:
     posts_map: str
     titles: UserTable | None
     first_formula: tuple[str, str]
+
+
+_TABLES = {
+    "history": "posts edited after the date become strays",
+    "votes": "Score and AcceptedAnswerId are left out",
+}
+
+
+def check(options: Options, site: str) -> None:
+    """Check that bodies can be rendered; warn if the host of the site is unknown."""
+    has_history = TABLES["history"].file in {TABLES[name].file for name in options.tables}
+    if options.restores_markdown or not has_history:
+        return
+    require_packages(f"HTML of bodies restored by {flag('as_of')}", "markdown-it-py", extra="as-of")
+    if options.host is None:
+        log.warning(
+            "the site of %r is unknown, so in restored bodies, addresses of questions stay "
+            "addresses, and formulas are Markdown; %s",
+            site,
+            join_advice(
+                otherwise="put the dump into a folder named after the site",
+                site=f"give its host, as in {flag('site', 'beer.stackexchange.com')}",
+            ),
+        )
 
 
 def prepare(
@@ -149,4 +176,4 @@ def _no_title(post_id: int) -> None:
     """Stand in for the titles of an unknown site."""
 
 
-AS_OF = Step(choose_sink, prepare, restore)
+AS_OF = Step(_TABLES, ("comments",), check, choose_sink, prepare, restore)
