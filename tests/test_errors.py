@@ -157,7 +157,7 @@ def test_errors_extend_builtin_errors(tmp_path: Path) -> None:
     assert isinstance(exists.value, so2docs.OutputError)
     (tmp_path / "q.db").write_text("")
     with pytest.raises(FileExistsError):
-        so2docs.to_sqlite(SAMPLES / "posts.jsonl", tmp_path / "q.db")
+        so2docs.to_sqlite(SAMPLES / "site", tmp_path / "q.db")
     with pytest.raises(ValueError, match="min_score is 'x'"):
         so2docs.documents(SAMPLES / "posts.xml", min_score="x")  # type: ignore[arg-type]
     assert issubclass(so2docs.DiskFullError, OSError)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -56,16 +55,6 @@ FLAGS = """\
 """
 USERS = '<users>\n<row Id="3" Reputation="5" DisplayName="Ann" />\n</users>\n'
 COMMENTS = '<comments>\n<row Id="5" PostId="2" Score="0" Text="t" />\n</comments>\n'
-
-REBUILD = """
-import json, sys
-from so2docs.extensions.sqlite.about import connect_to_site, read_about
-from so2docs.extensions.sqlite.rows import stored_documents
-about = read_about(sys.argv[1])
-[site] = about.sites
-connection = connect_to_site(about, site)
-print(json.dumps(list(stored_documents(connection))))
-"""
 
 ANN = {"Id": 3, "Reputation": 5, "DisplayName": "Ann"}
 OF_QUESTION = [{"Id": 8, "PostId": 1, "CreationDate": "2020-02-02T00:00:00.000", "Weight": -1}]
@@ -165,23 +154,6 @@ def test_parquet_has_typed_columns_for_it(place: Path) -> None:
     assert [nested["Weight"] for nested in answer["Flags"]] == [5, None]
     assert answer["Flags"][0]["User"]["DisplayName"] == "Ann"
     assert json.loads(answer["Flags"][1]["Other"]) == {"Weight": "x"}
-
-
-@pytest.mark.long
-def test_a_database_has_a_table_of_it_and_gives_it_back(place: Path) -> None:
-    documents_before = documents(place, "--nest", "comments,flags,users")
-    run(place, "convert", "dump", "out.jsonl.gz", "--nest", "comments,flags,users", "--force")
-    run(place, "sqlite", "out.jsonl.gz", "flags.db", "--force")
-    connection = sqlite3.connect(place / "flags.db")
-    try:
-        rows = connection.execute("SELECT Id, PostId, QuestionId, Weight, UserId FROM flags")
-        assert sorted(rows) == [(7, 2, 1, 5, 3), (8, 1, 1, -1, None), (9, 2, 1, None, None)]
-        columns = connection.execute("SELECT type FROM pragma_table_info('flags')")
-        assert [kind for (kind,) in columns][:4] == ["INTEGER", "INTEGER", "TEXT", "INTEGER"]
-        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-    finally:
-        connection.close()
-    assert json.loads(run(place, "-c", REBUILD, "flags.db")) == documents_before
 
 
 def test_names_have_one_type_wherever_they_occur() -> None:

@@ -1,6 +1,6 @@
-"""Measure how long a database with each kind of full-text index takes to make and to search.
+"""Measure how long a database takes to make and to search.
 
-    python checks/benchmarks/sqlite_search.py questions.jsonl.gz
+    python checks/benchmarks/sqlite_search.py DUMP
 
 Queries are one to three words, half of them from a title and half from the start of a body; some
 have a tag or `score:`. CPU time is shown next to wall time, because it is reliable even on a busy
@@ -10,6 +10,7 @@ machine.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import re
 import sqlite3
@@ -24,6 +25,7 @@ import measure
 from so2docs.extensions.serve.query import parse
 from so2docs.extensions.serve.store import PAGE, Store
 from so2docs.extensions.sqlite.about import read_about
+from so2docs.extensions.sqlite.texts import html_to_text
 
 _WORD = re.compile(r"\w{2,}")
 
@@ -37,15 +39,15 @@ def queries(database: str, count: int, seed: int = 1) -> list[str]:
         while len(found) < count:
             near = rng.randint(low, min(high, 900_000_000))
             title, tags, body = connection.execute(
-                "SELECT Title, Tags, Body FROM texts WHERE Id >= ? AND Title NOT NULL LIMIT 1",
+                "SELECT Title, Tags, Body FROM questions WHERE Id >= ? ORDER BY Id LIMIT 1",
                 (near,),
             ).fetchone() or ("", "", "")
-            words = _WORD.findall(title if len(found) % 2 else (body or title)[:300])
+            words = _WORD.findall(title if len(found) % 2 else html_to_text(body or title)[:300])
             if len(words) < 3:
                 continue
             text = " ".join(rng.sample(words, rng.choice((1, 2, 2, 3))))
             if len(found) % 10 == 0:
-                text = f"[{tags.split()[0]}] {text}"
+                text = f"[{json.loads(tags)[0]}] {text}"
             elif len(found) % 10 == 5:
                 text += " score:3"
             found.append(text)
@@ -82,26 +84,24 @@ def latencies(database: str, count: int) -> tuple[list[float], list[float]]:
 
 
 def main() -> None:
-    """Make a database with each kind of index, and print a line of figures for each."""
+    """Make a database, and print a line of figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("output")
+    parser.add_argument("dump")
     parser.add_argument("--queries", type=int, default=200)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=Path(arguments.output).parent) as folder:
-        for search in ("none", "titles", "all"):
-            database = str(Path(folder, f"{search}.db"))
-            command = [sys.executable, "-m", "so2docs", "sqlite", arguments.output, database]
-            made = measure.run([*command, "--search", search, "--quiet"])
-            size = Path(database).stat().st_size / 1e6
-            line = f"{search:<7} {made.wall:>6.1f} s {made.cpu:>6.1f} s CPU "
-            line += f"{made.memory >> 20:>4} MiB {size:>7.0f} MB"
-            if search != "none":
-                for name, values in zip(
-                    ("clock", "CPU"), latencies(database, arguments.queries), strict=True
-                ):
-                    middle, high = values[len(values) // 2], values[len(values) * 99 // 100]
-                    line += f"  {name}: p50 {middle:.1f} p99 {high:.1f} most {values[-1]:.1f} ms"
-            print(line, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        database = str(Path(folder, "site.db"))
+        command = [sys.executable, "-m", "so2docs", "sqlite", arguments.dump, database]
+        made = measure.run([*command, "--quiet"])
+        size = Path(database).stat().st_size / 1e6
+        line = f"{made.wall:>6.1f} s {made.cpu:>6.1f} s CPU "
+        line += f"{made.memory >> 20:>4} MiB {size:>7.0f} MB"
+        for name, values in zip(
+            ("clock", "CPU"), latencies(database, arguments.queries), strict=True
+        ):
+            middle, high = values[len(values) // 2], values[len(values) * 99 // 100]
+            line += f"  {name}: p50 {middle:.1f} p99 {high:.1f} most {values[-1]:.1f} ms"
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

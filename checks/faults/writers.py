@@ -56,17 +56,16 @@ WRITERS = {
     "diff": Writer("diff old.jsonl new.jsonl c.jsonl.gz -q"),
     "forced diff": Writer("diff old.jsonl new.jsonl former.jsonl --force -q"),
     "diff stdout": Writer("diff old.jsonl new.jsonl -q", stdout=True),
-    "sqlite": Writer("sqlite old.jsonl q.db -q"),
-    "forced sqlite": Writer("sqlite old.jsonl former.db --force -q"),
-    "sqlite of a dump": Writer("sqlite site q.db --nest all -q -j 1"),
-    "serve": Writer("serve old.jsonl --port 0 -q"),
+    "sqlite": Writer("sqlite Posts.xml q.db -q"),
+    "forced sqlite": Writer("sqlite Posts.xml former.db --force -q"),
+    "sqlite of a dump": Writer("sqlite site q.db -q -j 1"),
     "inspect output": Writer("inspect bare.jsonl --json -q -j 1", stdout=True),
     "show": Writer("show bare.jsonl 1 --json", stdout=True),
     "flat": Writer("tables site flat -q -j 1", resumes=True),
     "flat csv": Writer("tables site flat --format csv -q -j 1", resumes=True),
     "flat database": Writer("tables site flat --format sqlite -q -j 1"),
     "diff of sites": Writer("diff olds news changes -q -j 1", errors=3, resumes=True),
-    "databases of sites": Writer("sqlite olds databases -q -j 1", errors=3, resumes=True),
+    "databases of sites": Writer("sqlite site Other.xml databases -q -j 1", errors=3, resumes=True),
     "inspect": Writer("inspect site -q -j 1 --json --work-dir work", stdout=True),
     "completion": Writer("completion bash", stdout=True),
 }
@@ -89,7 +88,7 @@ def make_inputs(folder: Path) -> None:
     so2docs.convert(folder / "Other.xml", folder / "former.jsonl", jobs=1)
     so2docs.convert(folder / "Other.xml", folder / "parts.jsonl", jobs=1, split="3files")
     shutil.copy(folder / "old.jsonl", folder / "bare.jsonl")
-    so2docs.to_sqlite(folder / "new.jsonl", folder / "former.db")
+    so2docs.to_sqlite(folder / "Other.xml", folder / "former.db")
     for name, output in (("olds", "old"), ("news", "new")):
         (folder / name).mkdir()
         for site in ("one", "two"):

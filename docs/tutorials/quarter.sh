@@ -3,6 +3,7 @@
 # Update the questions, the changes, the index and the databases from the archives in QUARTER/.
 set -eu
 new=${1:-$(ls -d 20??-?? | tail -n 1)}
+new=${new%/}
 failed=0
 
 # Run a command. If only some sites failed (exit code 3), go on with the others.
@@ -29,5 +30,5 @@ run so2docs convert "$new"/*.7z --output-dir "questions/$new" --site-field Site 
 (cd "questions/$new" && sha256sum --check --quiet SHA256SUMS)
 run so2docs diff questions/last "questions/$new" "changes/$new" --quiet
 python3 update_index.py "changes/$new"
-run so2docs sqlite "questions/$new" databases --update --quiet
+run so2docs sqlite "$new"/*.7z databases --update --quiet
 exit "$failed"

@@ -123,7 +123,7 @@ def somewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["convert", "posts.xml", "o.jsonl", "--work-dir", ""],
         ["convert", "posts.xml", "o.jsonl", "--table", "comments="],
         ["diff", "q.jsonl.gz", "q.jsonl.gz", ""],
-        ["sqlite", "q.jsonl.gz", ""],
+        ["sqlite", "posts.xml", ""],
         ["serve", ""],
     ],
 )
@@ -178,7 +178,6 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
         ("convert posts.xml o.jsonl --tag a<b", "--tag is 'a<b'"),
         ("convert posts.xml o.jsonl --all-tags", "--all-tags needs --tag"),
         ("convert posts.xml o.jsonl --body mardown", "did you mean markdown?"),
-        ("sqlite q.jsonl.gz out.csv", "neither an output nor the name of a database"),
         ("convert posts.xml o.jsonl --recipe sftt", "did you mean sft?"),
         ("convert posts.xml o.jsonl --recipe no.module:f", "check its name, and install it or put"),
         ("convert posts.xml o.jsonl --recipe json:f", "no attribute 'f'; check the name after"),
@@ -186,7 +185,6 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
         ("sample posts.xml", "posts.xml: is a file, not a folder; choose another folder"),
         ("convert posts.xml --output-dir r.json", "r.json: is a file, not a folder; choose"),
         ("tables posts.xml r.json", "r.json: is a file, not a folder; choose another folder"),
-        ("tags posts.xml --output-dir r.json", "r.json: is a file, not a folder; choose"),
         ("convrt posts.xml", "did you mean convert?"),
     ],
 )
@@ -261,7 +259,6 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 FOLDERS = "it holds only folders: a, b; give one of them"
-NO_OUTPUTS = "is a folder without outputs of convert; it holds a, b; give the --output-dir of a"
 PATTERN = "no file matches; patterns in quotes are not expanded, so give the names of files"
 
 
@@ -272,16 +269,15 @@ PATTERN = "no file matches; patterns in quotes are not expanded, so give the nam
         ("convert dumps --output-dir o", FOLDERS),
         ("inspect dumps", FOLDERS),
         ("tables dumps o", FOLDERS),
-        ("tags dumps o.jsonl", FOLDERS),
-        ("sqlite dumps o.db", NO_OUTPUTS),
-        ("serve dumps", NO_OUTPUTS),
+        ("sqlite dumps o.db", FOLDERS),
+        ("serve dumps", FOLDERS),
         ("show outputs 1", "is a folder; give a file in it, such as outputs/a.jsonl.gz"),
         ("show dumps 1", "dumps: is a folder; give a file in it"),
         ("show *.gz 1", PATTERN),
         ("inspect [ab].gz", PATTERN),
         ("convert *.7z o.jsonl", PATTERN),
-        ("serve text.db", "text.db: is not an SQLite database; give an output, a dump, or a"),
-        ("mcp text.db", "text.db: is not an SQLite database; give an output, a dump, or a"),
+        ("serve text.db", "text.db: is not an SQLite database; make one with"),
+        ("mcp text.db", "text.db: is not an SQLite database; make one with"),
         ("convert -", "standard input: is empty; download it again, or check the command that"),
     ],
 )

@@ -142,9 +142,8 @@ print(ends, file=sys.stderr)
         "sample site -q",
         "convert Posts.xml out/q.jsonl.gz -q",
         "inspect Posts.xml",
-        "tags site/sample.stackexchange.com.7z --output-dir tags -q",
         "inspect out",
-        "sqlite out databases -q",
+        "sqlite site/sample.stackexchange.com.7z databases -q",
         "diff out out changes -q",
         "card out/q.jsonl.gz -q",
     ]

@@ -44,7 +44,6 @@ WAYS = {
     "tables": (b"tables", DUMP, E + b".tables"),
     "csv": (b"tables", DUMP, E + b".script", *FLAT),
     "flat database": (b"tables", DUMP, E + b".flat", b"--format", b"sqlite"),
-    "tags": (b"tags", DUMP, E + b".tags.jsonl"),
     "report": (b"convert", DUMP, E + b".r.jsonl", b"--report", E + b".json"),
     "parquet": (b"convert", DUMP, E + b".parquet"),
     "retrieval set": (b"convert", DUMP, E + b".set", b"--recipe", b"beir"),
@@ -69,7 +68,6 @@ def test_outputs_with_such_names_are_read(folder: bytes) -> None:
     run_in(folder, b"inspect", E + b".jsonl")
     run_in(folder, b"show", E + b".jsonl", b"1")
     run_in(folder, b"diff", b"other.jsonl", E + b".jsonl", E + b".diff.jsonl")
-    run_in(folder, b"sqlite", E + b".jsonl", E + b".db")
     run_in(folder, b"sqlite", DUMP, E + b".of.a.dump.db")
     path = Path(os.fsdecode(folder), os.fsdecode(E) + ".jsonl")
     manifest = Path(f"{path.parent}/.{path.name}.manifest").read_bytes()
@@ -100,13 +98,12 @@ IN_ORDER = (
     ("convert", "{}.7z", "--output-dir", "{}"),
     ("inspect", "{}.7z", "{}.cut.xml"),
     ("tables", "{}.7z", "{}.tables", "--format", "csv"),
-    ("tags", "{}.7z", "{}.tags.jsonl"),
     ("inspect", "{}.jsonl"),
     ("inspect", "{}"),
     ("show", "{}.jsonl", "777"),
     ("card", "{}.jsonl"),
     ("diff", "{}.jsonl", "{}.none.jsonl"),
-    ("sqlite", "{}.jsonl", "{}.db"),
+    ("sqlite", "{}.7z", "{}.db"),
     ("sample", "{}.sample"),
 )
 

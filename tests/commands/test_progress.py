@@ -139,7 +139,7 @@ def test_a_function_is_called_with_the_progress(bars: list[Any], tmp_path: Path)
         partial(so2docs.convert, site, output, force=True, nest="all", chunk_bytes=1000),
         partial(so2docs.convert_all, [site], tmp_path / "out", force=True),
         partial(so2docs.tables, site, tmp_path / "tables", only=["posts"], force=True),
-        partial(so2docs.to_sqlite, output, tmp_path / "q.db", force=True),
+        partial(so2docs.to_sqlite, site, tmp_path / "q.db", force=True),
     ):
         calls.clear()
         convert(jobs=1, progress=report)

@@ -102,8 +102,7 @@ def test_failing_system_calls() -> None:
 @pytest.mark.parametrize(
     ("command", "call", "what"),
     [
-        ("serve", "unlink of /old.db.part", "fails"),
-        ("sqlite", "open64 of /old.jsonl", "fails"),
+        ("sqlite", "open64 of /q.db.part", "SIGKILL"),
         ("sqlite", "open64 of /q.db.part", "fails"),
         ("diff stdout", "open64 of /.new.jsonl.index", "fails"),
         ("show", "write of /stdout", "fails"),

@@ -1,9 +1,7 @@
 """The history of posts, on an unusual site with every kind of event and on published dumps."""
 
 import json
-import sqlite3
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +175,7 @@ def test_attributes_named_like_keys_of_history_entries(site: Path, tmp_path: Pat
     nest = ["history-text"]
     report = so2docs.convert(site, tmp_path / "q.jsonl", nest=nest, jobs=1)
     assert not report.tables["history-text"].strays
-    [question, *_] = documents = list(so2docs.read(tmp_path / "q.jsonl"))
+    [question, *_] = so2docs.read(tmp_path / "q.jsonl")
     [entry] = question["History"]
     assert (entry["Other"], entry["New"], entry["Body"]) == (other, "new", "b")
     assert (entry["Events"], entry["OriginalQuestionIds"]) == (["EditBody", "PostClosed"], [2])
@@ -187,8 +185,6 @@ def test_attributes_named_like_keys_of_history_entries(site: Path, tmp_path: Pat
         pytest.importorskip("pyarrow.parquet").read_table(tmp_path / "q.parquet").to_pylist()
     )
     assert json.loads(question["History"][0]["Other"]) == {"New": "new", "Other": other}
-    so2docs.to_sqlite(tmp_path / "q.jsonl", tmp_path / "q.db")
-    assert stored_documents(tmp_path / "q.db") == documents
 
 
 def test_rows_without_a_place(site: Path, tmp_path: Path) -> None:
@@ -235,31 +231,6 @@ def test_fields_of_the_history(site: Path) -> None:
     assert question["Revisions"] == 4
     with pytest.raises(so2docs.OptionError, match=r"BodyMarkdown.*needs"):
         so2docs.documents(site, nest=["history"], fields="Id,BodyMarkdown")
-
-
-def stored_documents(database: Path) -> list[Any]:
-    from so2docs.extensions.sqlite.rows import stored_documents
-
-    from so2docs.extensions.sqlite.about import connect_to_site, read_about
-
-    about = read_about(str(database))
-    [site_about] = about.sites
-    with closing(connect_to_site(about, site_about)) as connection:
-        return list(stored_documents(connection))
-
-
-def test_a_database_gives_the_history_back(site: Path, tmp_path: Path) -> None:
-    output, database = tmp_path / "q.jsonl.gz", tmp_path / "q.db"
-    so2docs.convert(site, output, nest=["history-text", "users"], jobs=1)
-    result = so2docs.to_sqlite(output, database)
-    assert result.rows["history"] == sum(
-        len(post["History"]) for q in so2docs.read(output) for post in (q, *q["Answers"])
-    )
-    stored = stored_documents(database)
-    with closing(sqlite3.connect(database)) as connection:
-        events = connection.execute("SELECT Events FROM history WHERE Id = 20").fetchone()
-    assert [json.dumps(d) for d in stored] == [json.dumps(d) for d in so2docs.read(output)]
-    assert json.loads(events[0]) == ["InitialTitle", "InitialBody", "InitialTags"]
 
 
 def test_parquet_of_the_history(site: Path, tmp_path: Path) -> None:

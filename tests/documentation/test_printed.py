@@ -142,7 +142,8 @@ def test_the_script_of_a_quarter(tmp_path: Path) -> None:
                 seven_zip(archive, {"Posts.xml": posts_of(*ids)})
         if quarter == "2024-04":
             assert update(0) == ""
-            assert update(0, quarter) == ""
+            # A shell completes the name of a folder with a slash.
+            assert update(0, f"{quarter}/") == ""
         elif quarter == "2024-07":
             said = update(1)
             assert "coffee.7z: is a web page" in said

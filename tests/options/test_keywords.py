@@ -120,7 +120,7 @@ def test_results_are_alike(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     results = [
         so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, card=True),
-        so2docs.to_sqlite(output, tmp_path / "q.db"),
+        so2docs.to_sqlite(SAMPLES / "site", tmp_path / "q.db"),
         so2docs.inspect_output(output),
         so2docs.diff(output, output).write(tmp_path / "changes.jsonl"),
         *so2docs.convert_all([SAMPLES / "site"], tmp_path / "out", jobs=1),

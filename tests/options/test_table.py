@@ -19,7 +19,7 @@ from support.places import CHECKOUT, SAMPLES
 from so2docs.cli import cli
 from so2docs.commands.options import product_options
 from so2docs.errors import OptionError
-from so2docs.extensions.options import TagsOptions
+from so2docs.extensions.options import ReplaceOptions
 from so2docs.options.option import at_least, option
 from so2docs.options.request import read_options, recorded
 from so2docs.options.signatures import spell_out
@@ -152,7 +152,7 @@ def test_an_option_of_a_product_is_declared_once() -> None:
     """A new field arrives in the flags, keyword types, docstrings, checks and records."""
 
     @dataclass(frozen=True, slots=True)
-    class WithSeed(TagsOptions):
+    class WithSeed(ReplaceOptions):
         seed: int | None = option("Run", "output", "Seed of the dice.", parse=at_least(1))
 
     @spell_out(options_of(WithSeed))
@@ -173,7 +173,7 @@ def test_an_option_of_a_product_is_declared_once() -> None:
     def command(**keywords: Any) -> None:
         click.echo(recorded(roll("", **keywords)))
 
-    assert recorded(roll("", seed=3)) == {"drop_users": None, "drop_posts": None, "seed": 3}
+    assert recorded(roll("", seed=3)) == {"seed": 3}
     for wrong in ("x", 0):
         with pytest.raises(OptionError, match="seed is "):
             roll("", seed=wrong)

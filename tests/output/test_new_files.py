@@ -22,7 +22,7 @@ WRITERS = {
     "card": (["convert", "Posts.xml", "q.jsonl", "--card"], "README.md"),
     "report": (["convert", "Posts.xml", "q.jsonl", "--report", "new"], "new"),
     "diff": (["diff", "old.jsonl", "new.jsonl", "new"], "new"),
-    "sqlite": (["sqlite", "old.jsonl", "new.db"], "new.db"),
+    "sqlite": (["sqlite", "Posts.xml", "new.db"], "new.db"),
 }
 
 
@@ -86,12 +86,12 @@ def test_small_files_of_several_processes_are_whole(tmp_path: Path) -> None:
 def test_a_database_is_named_with_its_metadata_or_not_at_all(name: str, folder: Path) -> None:
     (folder / name / "file").mkdir(parents=True)
     before = left_by(folder / "new.db")
-    result = run("sqlite", "old.jsonl", "new.db", "-q", cwd=folder, code=1)
+    result = run("sqlite", "Posts.xml", "new.db", "--force", "-q", cwd=folder, code=1)
     assert f"{name}: " in result.stderr
     assert left_by(folder / "new.db") == before
     (folder / name / "file").rmdir()
     (folder / name).rmdir()
-    assert run("sqlite", "old.jsonl", "new.db", "-q", cwd=folder).returncode == 0
+    assert run("sqlite", "Posts.xml", "new.db", "-q", cwd=folder).returncode == 0
 
 
 def test_removes_published_files_after_a_failure(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from so2docs.extensions.tables.tags import TagsFile
 from support.dumps import question, row, write_dump
 from support.places import version
 
@@ -43,7 +42,6 @@ def make_inputs(folder: Path) -> Path:
         write_dump(folder / name / "Users.xml", users)
     for name in ("old", "new"):
         so2docs.convert(folder / name, folder / f"{name}.jsonl", jobs=1)
-    TagsFile(so2docs.tags(folder / "site"), str(folder / "tags.jsonl")).build(force=False)
     return folder
 
 
@@ -74,24 +72,8 @@ def diff(folder: Path, *, only: Any = None, ignore: Any = None, **options: Any) 
     changes.write(folder / "c.jsonl", **options)
 
 
-def sqlite(
-    folder: Path,
-    *,
-    source: str = "old.jsonl",
-    tag_texts: bool = False,
-    profiles: bool = False,
-    **options: Any,
-) -> None:
-    described = {"tag_texts": folder / "tags.jsonl"} if tag_texts else {}
-    described |= {"profiles": folder / "site"} if profiles else {}
-    so2docs.to_sqlite(folder / source, folder / "q.db", jobs=1, **described, **options)
-
-
-def tags(folder: Path, *, force: bool = False, update: bool = False, **lists: str) -> None:
-    (folder / "ids").write_text("5")
-    options: Any = {name: folder / path for name, path in lists.items()}
-    path = str(folder / "t.jsonl")
-    TagsFile(so2docs.tags(folder / "site", **options), path).build(force=force, update=update)
+def sqlite(folder: Path, **options: Any) -> None:
+    so2docs.to_sqlite(folder / "site", folder / "q.db", jobs=1, **options)
 
 
 CONVERT = Case(
@@ -163,63 +145,10 @@ CASES: dict[type[Product[Any]], list[Case]] = {
         Case(
             sqlite,
             "q.db",
-            {
-                "search": "titles",
-                "site_field": "Site",
-                "site": "beer.stackexchange.com",
-                "nest": None,
-                "tag_texts": True,
-                "profiles": True,
-                "drop_users": None,
-                "drop_posts": None,
-                "as_of": None,
-            },
-            {"1 output": "old.jsonl"},
+            {"site": "beer.stackexchange.com", **_FILTERS},
+            {name: f"site/{name.title()}.xml" for name in ("posts", "comments", "tags", "users")},
             read=lambda path: read_about(path).record,
         ),
-        Case(
-            lambda folder, **options: sqlite(folder, source="site", **options),
-            "q.db",
-            # Without `tag_texts`, the tags come from the dump, which is another input.
-            {"search": None, "site_field": None, "site": None, "tag_texts": None}
-            | {
-                "nest": [],
-                "profiles": False,
-                "drop_users": None,
-                "drop_posts": None,
-                "as_of": None,
-            },
-            {
-                "1 posts": "site/Posts.xml",
-                "1 comments": "site/Comments.xml",
-                "1 users": "site/Users.xml",
-                "profiles": "site/Users.xml",
-                "tags": "tags.jsonl",
-            },
-            read=lambda path: read_about(path).record,
-            with_all={"nest": ["comments", "users"], "tag_texts": True, "profiles": True},
-        ),
-        Case(
-            lambda folder, **options: so2docs.to_sqlite(
-                [folder / "old.jsonl", folder / "new.jsonl"], folder / "q.db", jobs=1, **options
-            ),
-            "q.db",
-            {"search": "titles", "site_field": "Place"}
-            | dict.fromkeys(
-                ("site", "nest", "tag_texts", "profiles", "drop_users", "drop_posts", "as_of")
-            ),
-            {"1 output": "old.jsonl", "2 output": "new.jsonl"},
-            read=lambda path: read_about(path).record,
-            with_all={"site_field": "Site"},
-        ),
-    ],
-    TagsFile: [
-        Case(
-            tags,
-            "t.jsonl",
-            {"drop_users": "ids", "drop_posts": "ids"},
-            {"posts": "site/Posts.xml", "tags": "site/Tags.xml"},
-        )
     ],
     ChangesFile: [
         Case(
@@ -300,7 +229,7 @@ def test_a_changed_byte_is_noticed(tmp_path: Path) -> None:
             dump, tmp_path / "s.jsonl", jobs=1, split="2files"
         ),
         tmp_path / "c.jsonl": lambda: so2docs.diff(old, q).write(tmp_path / "c.jsonl"),
-        tmp_path / "q.db": lambda: so2docs.to_sqlite(q, tmp_path / "q.db", jobs=1),
+        tmp_path / "q.db": lambda: so2docs.to_sqlite(dump, tmp_path / "q.db", jobs=1),
         tmp_path / "t" / "Posts.parquet": lambda: so2docs.tables(
             dump, tmp_path / "t", only="posts", jobs=1
         ),

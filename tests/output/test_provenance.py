@@ -181,7 +181,6 @@ def test_an_option_of_more_than_64_bits(site: Path, tmp_path: Path) -> None:
     convert(site, old, sample="100%", card=True)
     convert(site, new, sample="100%")
     so2docs.diff(old, new).write(changes)
-    so2docs.to_sqlite(old, tmp_path / "q.db")
     assert not convert(site, new, sample="100%").is_new
 
 
@@ -193,7 +192,6 @@ def test_an_unreadable_index(tmp_path: Path) -> None:
     index.unlink()
     index.symlink_to(index.name)
     for command in (
-        ["sqlite", output, tmp_path / "q.db"],
         ["convert", SAMPLES / "posts.xml", output],
         ["diff", output, output, tmp_path / "c.jsonl"],
         ["show", output, "1"],

@@ -26,7 +26,6 @@ COMMANDS = {
     "inspect": ["inspect", "{damaged}"],
     "show": ["show", "{damaged}", "{id}"],
     "show an answer": ["show", "{damaged}", "1000000007"],
-    "sqlite": ["sqlite", "{damaged}", "{folder}/x.db", "--force"],
     "diff from": ["diff", "{damaged}", "{whole}", "{folder}/c.jsonl", "--force"],
     "diff to": ["diff", "{whole}", "{damaged}", "{folder}/c.jsonl", "--force"],
 }

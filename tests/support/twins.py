@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
-from so2docs.extensions.sqlite.rows import separate_words
 
 from so2docs.dump.dump import open_dump
 from so2docs.extensions.markdown.conversion import to_markdown
+from so2docs.extensions.sqlite.texts import separate_words
 from so2docs.extensions.tables.columns import TableColumns, why_stray
 from so2docs.parse import core, posts, rows, table_rows
 from so2docs.parse.keys import KEY

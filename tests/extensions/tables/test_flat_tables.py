@@ -532,8 +532,6 @@ def test_a_file_other_than_a_table(content: bytes, problem: str, tmp_path: Path)
     dump.write_bytes(content)
     with pytest.raises(so2docs.DumpError, match=problem):
         so2docs.tables(dump, tmp_path / "out")
-    with pytest.raises(so2docs.DumpError, match=problem):
-        next(iter(so2docs.tags(dump)))
 
 
 def test_duckdb_1_2_reads_the_databases(tmp_path: Path) -> None:
