@@ -81,9 +81,9 @@ def test_a_rival_with_other_options_is_refused_or_wins(other: str) -> None:
 
 
 @pytest.mark.long
-def test_the_spill_is_kept_while_a_rival_output_exists() -> None:
-    """A rival writes the second output while the spill of the first session exists."""
-    happens = "output of a rival removed"
+def test_a_rival_with_the_same_options_writes_the_same_files() -> None:
+    """A rival writes the output while the spill of the first session exists."""
+    happens = "rival with the same options"
     result = rounds("--rounds", "20", "--until", happens, before=RIVAL_OF_A_RESUMED_SESSION)
     assert result.returncode == 0, result.stdout + result.stderr
     assert happens in result.stdout
