@@ -6,6 +6,7 @@ The core imports no extension: it imports the objects below by name, when they a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -133,8 +134,11 @@ def module_of_command(name: str) -> str | None:
 
 
 def explain_missing(error: ModuleNotFoundError) -> str:
-    """Explain that an extension was deleted; other errors are raised again."""
+    """Explain that an extension or a module of Python is missing; others are raised again."""
     name = error.name or ""
+    if name in sys.stdlib_module_names:
+        problem = f"this needs the module {name.lstrip('_')}, which this Python was built without"
+        return f"{problem}; use a Python that has it"
     if not name.startswith("so2docs.extensions."):
         raise error
     return (

@@ -89,21 +89,26 @@ sys.exit(run(["convert", *sys.argv[1:], "-q", "-j", "1"]))
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "pack"),
-    [("_lzma", "a.7z", None), ("_lzma", "Posts.xml.xz", lzma.compress)],
+    ("name", "pack"),
+    [
+        ("a.7z", lambda path: seven_zip(path, {"Posts.xml": DUMP})),
+        ("Posts.xml.xz", lambda path: path.write_bytes(lzma.compress(DUMP))),
+    ],
 )
-def test_a_python_without_a_decoder(
-    module: str, name: str, pack: Callable[[bytes], bytes] | None, tmp_path: Path
-) -> None:
+def test_a_python_without_lzma(name: str, pack: Callable[[Path], object], tmp_path: Path) -> None:
     path = tmp_path / name
-    if pack is None:
-        seven_zip(path, {"Posts.xml": DUMP})
-    else:
-        path.write_bytes(pack(DUMP))
-    script = WITHOUT.format(module=module)
+    pack(path)
+    script = WITHOUT.format(module="_lzma")
     result = run_python("-c", script, path, tmp_path / "q.jsonl", code=None)
     assert "need the module lzma, which this Python was built without" in result.stderr
     assert "Traceback" not in result.stderr
     plain = tmp_path / "Posts.xml.gz"
     plain.write_bytes(gzip.compress(DUMP))
     run_python("-c", script, plain, tmp_path / "q.jsonl")
+
+
+def test_a_python_without_sqlite(tmp_path: Path) -> None:
+    script = WITHOUT.format(module="_sqlite3")
+    result = run_python("-c", script, tmp_path / "Posts.xml", tmp_path / "q.jsonl", code=1)
+    assert "this needs the module sqlite3, which this Python was built without" in result.stderr
+    assert result.stderr.count("\n") == 1
