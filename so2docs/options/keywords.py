@@ -8,13 +8,11 @@ from datetime import date
 from typing import Any, Literal, TypedDict
 
 # [[[cog
-# from support.keywords_text import text
-# cog.outl(f"\n\n{text()}\n\n")
+# from support.keywords_text import CORE, text
+# cog.outl(f"\n\n{text(CORE)}\n\n")
 # ]]]
 
 
-OnlyName = Literal["posts", "comments", "links", "votes", "history", "users", "badges", "tags"]
-FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "parquet"]
 RecipeName = Literal[
     "preferences",
     "pairs",
@@ -33,6 +31,7 @@ RecipeName = Literal[
 NestName = Literal[
     "comments", "links", "votes", "closings", "history", "history-text", "users", "badges", "all"
 ]
+FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "parquet"]
 
 
 class QuestionKeywords(TypedDict, total=False):
@@ -108,61 +107,6 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
     restart: bool
     report: str | os.PathLike[str] | None
     card: bool
-
-
-class RowKeywords(QuestionKeywords, total=False):
-    """Options of `so2docs.rows`."""
-
-    min_answer_score: int | None
-    max_body: str | int | None
-    sample_size: int | None
-    keep_users: str | os.PathLike[str] | Iterable[int] | None
-    keep_posts: str | os.PathLike[str] | Iterable[int] | None
-    drop_users: str | os.PathLike[str] | Iterable[int] | None
-    drop_posts: str | os.PathLike[str] | Iterable[int] | None
-    as_of: str | date | None
-    body: Literal["html", "text", "markdown"]
-    errors: Literal["repair", "skip"]
-    jobs: int | None
-    core: Literal["auto", "python", "compiled"]
-    work_dir: str | os.PathLike[str] | None
-    progress: bool | Callable[[int, int | None, str], object]
-
-
-class TableKeywords(RowKeywords, total=False):
-    """Options of `so2docs.tables`."""
-
-    only: str | Iterable[OnlyName]
-    types: bool
-    format: Literal["parquet", "csv", "jsonl", "sqlite", "duckdb", "arrow"]
-    load: Literal["postgres", "mysql", "sqlserver", "clickhouse"] | None
-    single_file: bool
-    update: bool
-    force: bool
-
-
-class DatabaseKeywords(RowKeywords, total=False):
-    """Options of `so2docs.to_sqlite`."""
-
-    only: str | Iterable[OnlyName]
-    site: str | None
-    update: bool
-    force: bool
-
-
-class ComparisonKeywords(TypedDict, total=False):
-    """Options of `so2docs.diff`."""
-
-    only: str | Iterable[Literal["added", "changed", "deleted"]] | None
-    ignore: str | Iterable[str] | None
-    progress: bool | Callable[[int, int | None, str], object]
-
-
-class ReplaceKeywords(TypedDict, total=False):
-    """Options of `so2docs.Changes.write`."""
-
-    update: bool
-    force: bool
 
 
 # [[[end]]]

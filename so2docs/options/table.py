@@ -470,8 +470,8 @@ class Options:
                 f"{flag('site_field')} is {self.site_field[0]!r}; it must be a name "
                 "that no field of the documents has"
             )
-        self._check_fields()
         self.records.check(self)
+        self._check_fields()
         if self.filters.limit is not None and self.form.split.files is not None:
             raise OptionError(
                 f"{flag('split', str(self.form.split))} contradicts {flag('limit')}; split by "

@@ -14,7 +14,10 @@ import so2docs
 
 def test_help_in_the_docs_is_current() -> None:
     pages = ["docs/cli.md", "docs/api.md", "docs/options.md"]
-    sources = [f"so2docs/{name}.py" for name in ("__init__", "options/keywords", "types")]
+    sources = [
+        f"so2docs/{name}.py"
+        for name in ("__init__", "options/keywords", "extensions/keywords", "types")
+    ]
     command = ["-m", "cogapp", "--check", "-I", "tests", *sources, *pages]
     result = run_python(*command, cwd=CHECKOUT, code=None)
     assert result.returncode == 0, f"{result.stdout}{result.stderr}\nrun `make docs`"

@@ -1,4 +1,4 @@
-"""The `TypedDict`s that cog writes to `so2docs/options/keywords.py`, made from the table."""
+"""The `TypedDict`s that cog writes to the modules `keywords`, made from the tables of options."""
 
 from __future__ import annotations
 
@@ -64,12 +64,25 @@ def options_in(name: str) -> Options:
     return {key: entry for base in bases for key, entry in options_in(base).items()} | options
 
 
-def text() -> str:
-    """Return the source of all classes, and of the types of options with named choices."""
+CORE = (
+    "QuestionKeywords",
+    "DocumentKeywords",
+    "FileKeywords",
+    "IteratorKeywords",
+    "ConvertKeywords",
+)
+"""Classes of the core."""
+EXTENSIONS = tuple(name for name in CLASSES if name not in CORE)
+"""Classes of extensions."""
+
+
+def text(classes: Iterable[str]) -> str:
+    """Return the source of classes, and of the types of options with named choices."""
     named: Options = {}
-    for _, options, _ in reversed(CLASSES.values()):
-        named |= {name: entry for name, entry in options.items() if _takes_only_names(entry)}
-    return "\n\n\n".join(["\n".join(map(_literal, named.values())), *map(_class_text, CLASSES)])
+    for name in classes:
+        _, options, _ = CLASSES[name]
+        named |= {key: entry for key, entry in options.items() if _takes_only_names(entry)}
+    return "\n\n\n".join(["\n".join(map(_literal, named.values())), *map(_class_text, classes)])
 
 
 def _class_text(name: str) -> str:

@@ -28,7 +28,7 @@ from so2docs.progress import bar, log
 from so2docs.reader.reading import describe_foreign, parse_document, read_lines
 
 if TYPE_CHECKING:
-    from so2docs.options.keywords import ComparisonKeywords, ReplaceKeywords
+    from so2docs.extensions.keywords import ComparisonKeywords, ReplaceKeywords
 
 VERSION = 1
 """Version of the changes file. Increase it when the same outputs would give another file."""
@@ -87,7 +87,7 @@ class Changes(AbstractContextManager["Changes"]):
         Args:
             path: Name of the file; its extension determines the compression (`.gz`, `.zst`,
                 otherwise none). `-` is standard output.
-            keywords: Options: `so2docs.options.keywords.ReplaceKeywords`.
+            keywords: Options: `so2docs.extensions.keywords.ReplaceKeywords`.
 
         Returns:
             The counts of the changes.
@@ -290,7 +290,7 @@ def diff(
     Args:
         old: An output of `convert` (`jsonl`, compressed or not).
         new: A later output of the same site.
-        keywords: Options: `so2docs.options.keywords.ComparisonKeywords`.
+        keywords: Options: `so2docs.extensions.keywords.ComparisonKeywords`.
 
     Returns:
         An iterator over changes, in ascending order of question id: `{"op": "added", "Id": 4,

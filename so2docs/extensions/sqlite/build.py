@@ -12,13 +12,13 @@ from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source
 from so2docs.errors import DumpError, OptionError, flag, resumable, taking_options
 from so2docs.escape import on_one_line
+from so2docs.extensions.keywords import DatabaseKeywords
 from so2docs.extensions.options import DatabaseOptions
 from so2docs.extensions.sqlite.about import FORMAT, datasette_files, read_about, write_about
 from so2docs.extensions.sqlite.texts import texts_of_posts
 from so2docs.extensions.tables.report import FlatTable
 from so2docs.extensions.tables.sqlite_writer import SqliteWriter
 from so2docs.extensions.tables.tables import find_files, for_workers, open_run
-from so2docs.options.keywords import DatabaseKeywords
 from so2docs.options.request import read_options, recorded
 from so2docs.options.signatures import spell_out
 from so2docs.options.sites import published_host, site_from_name
@@ -89,7 +89,7 @@ def to_sqlite(
             to it.
         database: Name of the database; if None, the name of the site with `.db`, in the current
             folder.
-        keywords: Options: `so2docs.options.keywords.DatabaseKeywords`.
+        keywords: Options: `so2docs.extensions.keywords.DatabaseKeywords`.
 
     Returns:
         The path, numbers of rows and size of the new or existing database, and the time taken.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from so2docs.options.keywords import RowKeywords, TableKeywords
+    from so2docs.extensions.keywords import RowKeywords, TableKeywords
 
 Result = TypeVar("Result")
 
@@ -149,7 +149,7 @@ def rows(dump: str | os.PathLike[str], table: str, **keywords: Unpack[RowKeyword
         dump: An archive or a folder with the tables, or the file of one table with the others next
             to it.
         table: Name of the table, such as `posts`.
-        keywords: Options: `so2docs.options.keywords.RowKeywords`.
+        keywords: Options: `so2docs.extensions.keywords.RowKeywords`.
 
     Returns:
         The rows; see `Rows`.

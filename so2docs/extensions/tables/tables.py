@@ -63,8 +63,8 @@ from so2docs.schema import DUMP, POSTS
 from so2docs.store.disk import disk_errors
 
 if TYPE_CHECKING:
+    from so2docs.extensions.keywords import TableKeywords
     from so2docs.extensions.tables.restored import RestoredPosts
-    from so2docs.options.keywords import TableKeywords
 
 Result = TypeVar("Result")
 
@@ -138,7 +138,7 @@ def tables(
         dump: An archive or a folder with the tables, or the file of one table with the others next
             to it. An archive is decompressed once.
         folder: Folder of the files, such as `Posts.parquet`; made if it does not exist.
-        keywords: Options: `so2docs.options.keywords.TableKeywords`.
+        keywords: Options: `so2docs.extensions.keywords.TableKeywords`.
 
     Returns:
         A report with the path and the row counts of each table.

@@ -1,0 +1,76 @@
+"""Types of the keyword arguments of products, for type checkers; `make docs` generates them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from datetime import date
+from typing import Literal, TypedDict
+
+from so2docs.options.keywords import QuestionKeywords
+
+# [[[cog
+# from support.keywords_text import EXTENSIONS, text
+# cog.outl(f"\n\n{text(EXTENSIONS)}\n\n")
+# ]]]
+
+
+OnlyName = Literal["posts", "comments", "links", "votes", "history", "users", "badges", "tags"]
+
+
+class RowKeywords(QuestionKeywords, total=False):
+    """Options of `so2docs.rows`."""
+
+    min_answer_score: int | None
+    max_body: str | int | None
+    sample_size: int | None
+    keep_users: str | os.PathLike[str] | Iterable[int] | None
+    keep_posts: str | os.PathLike[str] | Iterable[int] | None
+    drop_users: str | os.PathLike[str] | Iterable[int] | None
+    drop_posts: str | os.PathLike[str] | Iterable[int] | None
+    as_of: str | date | None
+    body: Literal["html", "text", "markdown"]
+    errors: Literal["repair", "skip"]
+    jobs: int | None
+    core: Literal["auto", "python", "compiled"]
+    work_dir: str | os.PathLike[str] | None
+    progress: bool | Callable[[int, int | None, str], object]
+
+
+class TableKeywords(RowKeywords, total=False):
+    """Options of `so2docs.tables`."""
+
+    only: str | Iterable[OnlyName]
+    types: bool
+    format: Literal["parquet", "csv", "jsonl", "sqlite", "duckdb", "arrow"]
+    load: Literal["postgres", "mysql", "sqlserver", "clickhouse"] | None
+    single_file: bool
+    update: bool
+    force: bool
+
+
+class DatabaseKeywords(RowKeywords, total=False):
+    """Options of `so2docs.to_sqlite`."""
+
+    only: str | Iterable[OnlyName]
+    site: str | None
+    update: bool
+    force: bool
+
+
+class ComparisonKeywords(TypedDict, total=False):
+    """Options of `so2docs.diff`."""
+
+    only: str | Iterable[Literal["added", "changed", "deleted"]] | None
+    ignore: str | Iterable[str] | None
+    progress: bool | Callable[[int, int | None, str], object]
+
+
+class ReplaceKeywords(TypedDict, total=False):
+    """Options of `so2docs.Changes.write`."""
+
+    update: bool
+    force: bool
+
+
+# [[[end]]]
