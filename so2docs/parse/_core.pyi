@@ -249,8 +249,6 @@ def join_records(
     made: int,
     members: tuple[bytes, ...],
     vote_names: tuple[bytes, ...],
-    event_names: tuple[bytes, ...],
-    reason_names: tuple[bytes, ...],
     user_ids: array[int],
     users: list[bytes | None] | None,
 ) -> list[tuple[int, int, int, int, bytes | None, bytes, int]]:
@@ -267,12 +265,10 @@ def join_records(
         by_votes: Whether to sort answers by votes, not by id.
         tables: A bit for each nested kind of rows.
         naming: A bit for each kind of rows with the `UserId` of a user.
-        made: A bit for each kind of rows that become more than one list, such as the history.
+        made: A bit for each kind of rows that only the reference can write, such as the history.
         members: JSON that precedes the rows, by kind; for kinds in `made`, the complete members of
             a post without rows.
         vote_names: Names of vote types, by number, as keys with the colon.
-        event_names: Names of event types, by number.
-        reason_names: Names of reasons to close a post, by number; empty without a name.
         user_ids: The result of `user_ids`.
         users: The JSON of each user, None for an unknown id; None if no users are nested.
 

@@ -41,9 +41,7 @@ from so2docs.parse.opt_outs import unpack_ids
 from so2docs.pipeline.tasks import BucketResult, BucketTask, find_step
 from so2docs.schema import (
     BOUNTY,
-    CLOSE_REASONS,
     COMMENT,
-    HISTORY_TYPES,
     MEMBERS,
     OF_KIND,
     VOTE_TYPES,
@@ -56,14 +54,6 @@ _KINDS = 16
 
 _VOTE_NAMES = tuple(orjson.dumps(VOTE_TYPES.get(kind, str(kind))) + b":" for kind in range(64))
 """Names of vote types as JSON keys, by type; higher types are left to the reference."""
-
-_EVENT_NAMES = tuple(orjson.dumps(HISTORY_TYPES.get(kind, str(kind))) for kind in range(128))
-"""Names of event types, by type; higher types are left to the reference."""
-
-_REASON_NAMES = tuple(
-    orjson.dumps(CLOSE_REASONS[number]) if number in CLOSE_REASONS else b"" for number in range(128)
-)
-"""Names of the reasons to close a post, by number; empty for numbers without a name."""
 
 _NAMING = 1 << BOUNTY | sum(
     1 << kind for kind, table in OF_KIND.items() if table.users == {"UserId": "User"}
@@ -137,8 +127,6 @@ def join_records(
         made=_as_bits(form.made),
         members=tuple(_member(kind, form) for kind in range(_KINDS)),
         vote_names=_VOTE_NAMES,
-        event_names=_EVENT_NAMES,
-        reason_names=_REASON_NAMES,
         user_ids=form.user_ids,
         users=form.users,
     )

@@ -375,63 +375,6 @@ def test_history_as_the_reference(data: Any, level: str, users: Any) -> None:
     assert actual == expected
 
 
-@pytest.mark.parametrize("level", HISTORY)
-def test_history_is_made_by_the_compiled_core(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows have every form of published dumps, and the order after a migration."""
-    rows: list[dict[str, Any]] = [
-        {"PostHistoryTypeId": 5, "Comment": "better", "Text": 'a \\ "b"', "day": 4, "guid": "e"},
-        {"PostHistoryTypeId": 2, "Text": "body\n", "ContentLicense": "CC BY-SA 3.0"},
-        {"PostHistoryTypeId": 1, "Text": "Title"},
-        {"PostHistoryTypeId": 3, "Text": "<a><b>"},
-        {"PostHistoryTypeId": 10, "Comment": "101", "guid": "c", "day": 5}
-        | {"Text": '{"OriginalQuestionIds":[2,4],"Voters":[{"Id":3,"DisplayName":"x"}]}'},
-        {"PostHistoryTypeId": 24, "Comment": "Proposed by 2 approved by 4, -1 edit id of 7"},
-        {"PostHistoryTypeId": 8, "Comment": "Rollback to [0a-B]", "Text": "body", "guid": "r"},
-        {"PostHistoryTypeId": 36, "Comment": "from http://example.org/2", "guid": "m"},
-        {"PostHistoryTypeId": 99, "UserDisplayName": "gone", "Text": "words", "guid": "u"},
-    ]
-    posts = [(1, 1, 0, QUESTION, b'{"Id":1}')]
-    for number, row in enumerate(rows):
-        date = {"CreationDate": f"2020-01-0{row.pop('day', 1)}T00:00:00.000"}
-        first = {"Id": number, "PostId": 1, "RevisionGUID": row.pop("guid", "a"), **date}
-        posts.append(
-            (1, 1, number, TABLES[level].kind, orjson.dumps({**first, "UserId": 2, **row}))
-        )
-    expected, _ = outcomes([as_block(posts)], WHOLE, (level, "users"))
-    monkeypatch.setattr(bucket.JoinedRecords, "_by_reference", None)
-    monkeypatch.setattr(merge, "gather", lambda *_: merge.GatheredRecords())
-    _, actual = outcomes([as_block(posts)], WHOLE, (level, "users"))
-    assert actual == expected
-
-
-def test_truncated_events(fallbacks: list[range]) -> None:
-    """No byte after the end of a row is read."""
-    voters = '{"OriginalQuestionIds":[2,-4],"Voters":[{"Id":3,"DisplayName":"x"}]}'
-    first = {"Id": 7, "PostHistoryTypeId": 10, "RevisionGUID": "a", "CreationDate": "2020"}
-    json = orjson.dumps(first | {"UserId": 2, "Comment": "101", "Text": voters})
-    cut = [json[:end] for end in range(2, len(json))]
-    escaped = orjson.dumps(voters)[1:-1]
-    inside = [json.replace(escaped, escaped[:end]) for end in range(1, len(escaped))]
-    inside = [row for row in inside if not row.endswith(rb"\"}")]
-    for row in cut + inside:
-        blocks = [as_block([(1, 1, 0, QUESTION, b"{}"), (1, 1, 7, TABLES["closings"].kind, row)])]
-        list(merge.DocumentBuilder(bucket.JoinedRecords(blocks, WHOLE), nest=Nest(["closings"])))
-    assert len(fallbacks) == len(cut + inside)
-
-
-def test_long_histories_are_left_to_the_reference(fallbacks: list[range]) -> None:
-    """Some steps take quadratic time."""
-    event = b'{"Id":%d,"PostHistoryTypeId":5,"RevisionGUID":"a","CreationDate":"2020"}'
-    rows = [
-        (post_id, post_id, number, TABLES["history"].kind, event % number)
-        for post_id, count in ((1, 1024), (2, 1025))
-        for number in range(count)
-    ]
-    posts = [(n, n, 0, QUESTION, b"{}") for n in (1, 2)]
-    outcomes([as_block([*posts, *rows])], WHOLE, ("history",))
-    assert fallbacks == [range(1025, 1025 + 1026)]
-
-
 @pytest.mark.long
 def test_no_object_is_left_in_memory() -> None:
     posts = [(n, n, 0, QUESTION, b'{"Id":%d,"OwnerUserId":2}' % n) for n in range(300, 320)]

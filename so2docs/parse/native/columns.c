@@ -84,19 +84,13 @@ static int days_in(int year, int month)
     return days[month - 1] + (month == 2 && is_leap);
 }
 
-/* Return the days from 1970-01-01 to a Gregorian date, from the year 1 on. Years start in March,
-   so that a leap day is the last day of its year. */
-static int64_t days_since_1970(int year, int month, int day)
+/* Append a date of the form `2008-07-31T21:42:52.667`, and skip its closing quote; zeros replace
+   digits that are missing after the seconds. */
+static Status put_date(Reader *in, Buffer *out)
 {
-    int64_t years = month > 2 ? year : year - 1;
-    int64_t months = month > 2 ? month - 3 : month + 9;
-    return 365 * years + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5 + day - 1
-           - 719468;
-}
-
-Status put_date(Reader *in, Buffer *out)
-{
-    int year, month, day, hour, minute, second, thousandths = 0;
+    enum { WITHOUT_FRACTION = 19, WITH_FRACTION = 23 };
+    const Byte *start = in->at;
+    int year, month, day, hour, minute, second, digit;
     if (!read_digits(in, 4, &year) || !SKIP(in, "-") || !read_digits(in, 2, &month)
         || !SKIP(in, "-") || !read_digits(in, 2, &day) || !SKIP(in, "T")
         || !read_digits(in, 2, &hour) || !SKIP(in, ":") || !read_digits(in, 2, &minute)
@@ -104,37 +98,21 @@ Status put_date(Reader *in, Buffer *out)
         return FALLBACK;
     }
     if (SKIP(in, ".")) {
-        int digits = 0, digit;
+        int digits = 0;
         while (digits < 3 && read_digits(in, 1, &digit)) {
-            thousandths = 10 * thousandths + digit;
             digits++;
         }
         if (digits == 0) {
             return FALLBACK;
         }
-        for (; digits < 3; digits++) {
-            thousandths *= 10;
-        }
     }
+    size_t size = (size_t)(in->at - start);
     if (!SKIP(in, "\"") || year < 1 || month < 1 || month > 12 || day < 1
         || day > days_in(year, month) || hour > 23 || minute > 59 || second > 59) {
         return FALLBACK;
     }
-   int64_t seconds = days_since_1970(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
-    int64_t milliseconds = 1000 * seconds + thousandths;
-    return put(out, &milliseconds, sizeof milliseconds);
-}
-
-/* Append the text of a date and its closing quote, with three digits after the seconds. */
-static Status put_date_text(Reader *in, Column *column, Buffer *buffer)
-{
-    enum { WITHOUT_FRACTION = 19, WITH_FRACTION = 23 };
-    const Byte *start = in->at;
-    buffer->size = 0;
-    TRY(put_date(in, buffer));
-    size_t size = (size_t)(in->at - start) - 1;
-    TRY(put(&column->values, start, size));
-    return put(&column->values, &".000"[size - WITHOUT_FRACTION], WITH_FRACTION - size);
+    TRY(put(out, start, size));
+    return put(out, &".000"[size - WITHOUT_FRACTION], WITH_FRACTION - size);
 }
 
 static Status put_boolean(Reader *in, Column *column)
@@ -240,7 +218,7 @@ static Status put_in_column(Reader *in, Column *column, Columns *columns)
         }
         break;
     case DATE_COLUMN:
-        TRY(put_date_text(in, column, &columns->text));
+        TRY(put_date(in, &column->values));
         break;
     case BOOLEAN_COLUMN:
         TRY(put_boolean(in, column));

@@ -295,16 +295,13 @@ typedef struct {
     Column *columns;
     size_t count, rows;
     int64_t last_id;
-    Buffer text; /* Buffer for a value of `Tags`, before it is split, and for dates. */
+    Buffer text; /* Buffer for a value of `Tags`, before it is split. */
 } Columns;
 
 /* Convert a slice of whole rows. Unless the result is OK, `columns` can only be freed. */
 Status fill_columns(const char *slice, size_t size, Columns *columns);
 
 void free_columns(Columns *columns);
-
-/* Read the text of a date and its closing quote, and write milliseconds since 1970. */
-Status put_date(Reader *in, Buffer *out);
 
 /* ---- markdown.c: bodies ---- */
 
@@ -417,9 +414,7 @@ const char *json_of(const Blocks *held, const Record *record);
 
 enum { KINDS = 16 }; /* A kind has four bits. */
 
-#define MOST_VOTE_TYPES 64     /* The reference handles higher types; 38 types are known. */
-#define MOST_EVENT_TYPES 128   /* The reference handles higher types; 36 types are known. */
-#define MOST_CLOSE_REASONS 128 /* Higher numbers have no names. */
+#define MOST_VOTE_TYPES 64 /* The reference handles higher types; 38 types are known. */
 
 /* Bytes of a Python object. */
 typedef struct {
@@ -431,16 +426,13 @@ typedef struct {
 typedef struct {
     int tables; /* Kinds to nest. */
     int naming; /* Kinds of rows whose `UserId` refers to a user to nest. */
-    int made;   /* Kinds nested as entries made from several rows: the history. */
+    int made;   /* Kinds nested as entries made from several rows, which the reference writes. */
     /* JSON that precedes the rows, such as `"Comments":`. For kinds in `made`, the complete
        members of a post without rows. */
     Piece members[KINDS];
     Py_buffer user_ids; /* 64-bit integers in ascending order. */
     PyObject *users; /* A list with the JSON of each user; None if users are not nested. */
     Piece votes[MOST_VOTE_TYPES]; /* Names of vote types, such as `"UpMod":`. */
-    Piece events[MOST_EVENT_TYPES]; /* Names of event types, such as `"EditBody"`. */
-    /* Names such as `"Duplicate"`; empty for reasons that have no name. */
-    Piece reasons[MOST_CLOSE_REASONS];
 } Nest;
 
 /* Write a post with its rows, which are the next `count` sorted records. Counts the rows and
@@ -451,13 +443,6 @@ Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const 
 
 /* Write `name` and the user whose id is at `at`; nothing if the user is unknown. */
 Status put_user(const char *at, const char *end, const Nest *nest, const char *name, Buffer *out);
-
-/* ---- history.c: rows of the history of a post ---- */
-
-/* Write the members that are made from one or more rows, sorted by `Id`. `held` has the JSON
-   of the records. */
-Status put_history(int kind, const Record *row, const Record *end, const Blocks *held,
-                   const Nest *nest, Buffer *out);
 
 /* ---- Functions for Python, described in `_core.pyi` ---- */
 

@@ -257,20 +257,18 @@ PyObject *join_records(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"blocks", "records", "first", "enough", "opening", "closing",
                             "with_answers", "by_votes", "tables", "naming", "made", "members",
-                            "vote_names", "event_names", "reason_names", "user_ids", "users",
-                            NULL};
-    PyObject *blocks, *records, *members, *votes, *events, *reasons, *result = NULL;
+                            "vote_names", "user_ids", "users", NULL};
+    PyObject *blocks, *records, *members, *votes, *result = NULL;
     Form form = {0};
     Blocks held;
     Py_ssize_t first, enough;
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O!O!nn$y#y#ppiiiO!O!O!O!y*O:join_records", names, &PyList_Type, &blocks,
+            args, kwargs, "O!O!nn$y#y#ppiiiO!O!y*O:join_records", names, &PyList_Type, &blocks,
             &PyByteArray_Type, &records, &first, &enough, &form.opening, &form.opening_size,
             &form.closing, &form.closing_size, &form.with_answers, &form.by_votes,
             &form.nest.tables, &form.nest.naming, &form.nest.made, &PyTuple_Type, &members,
-            &PyTuple_Type, &votes, &PyTuple_Type, &events, &PyTuple_Type, &reasons,
-            &form.nest.user_ids, &form.nest.users)) {
+            &PyTuple_Type, &votes, &form.nest.user_ids, &form.nest.users)) {
         return NULL;
     }
     Py_ssize_t count = PyByteArray_Size(records) / (Py_ssize_t)sizeof(Record);
@@ -278,8 +276,6 @@ PyObject *join_records(PyObject *module, PyObject *args, PyObject *kwargs)
         PyErr_Format(PyExc_ValueError, "first is %zd; there are %zd records", first, count);
     } else if (is_sound(&form) && get_pieces(members, KINDS, form.nest.members) == 0
                && get_pieces(votes, MOST_VOTE_TYPES, form.nest.votes) == 0
-               && get_pieces(events, MOST_EVENT_TYPES, form.nest.events) == 0
-               && get_pieces(reasons, MOST_CLOSE_REASONS, form.nest.reasons) == 0
                && hold(&held, blocks) == 0) {
         result = join_groups((const Record *)PyByteArray_AsString(records), count, first, enough,
                              &held, &form);

@@ -181,7 +181,7 @@ static Status put_member(int kind, const Record *row, const Record *end, const B
     TRY(PUT_LITERAL(out, ","));
     counts[kind] += kind == VOTE ? 0 : end - row;
     if (nest->made >> kind & 1 && row < end) {
-        return put_history(kind, row, end, held, nest, out);
+        return FALLBACK;
     }
     TRY(put(out, nest->members[kind].bytes, (size_t)nest->members[kind].size));
     if (nest->made >> kind & 1) {
