@@ -29,7 +29,7 @@ def seeds() -> list[bytes]:
     archives = []
     chains = [
         [py7zr.FILTER_LZMA2],
-        [py7zr.FILTER_X86, py7zr.FILTER_LZMA],
+        [py7zr.FILTER_LZMA],
         [py7zr.FILTER_BZIP2],
         [py7zr.FILTER_COPY],
     ]
