@@ -328,12 +328,13 @@ def test_strays_next_to_any_format(tmp_path: Path) -> None:
         ("q.jsonl.gz", {"compression": "none"}, "compression='none' contradicts the name .*gzip"),
         ("q.json", {"format": "jsonl"}, "format='jsonl' contradicts the name"),
         (
-            "q.csv",
+            "q.txt",
             {},
-            r"no output format has the extension \.csv; .* \.jsonl \.ndjson \.json \.ravendb",
+            r"no output format has the extension \.txt; .* \.jsonl \.ndjson \.json \.ravendb",
         ),
-        ("q.csv", {"format": "jsonl"}, r"the extension \.csv"),
-        ("q.db", {}, r"the extension \.db"),
+        ("q.csv", {}, "writes no csv files; use so2docs tables"),
+        ("q.csv", {"format": "jsonl"}, "writes no csv files; use so2docs tables"),
+        ("q.db", {}, "writes no db files; use so2docs sqlite"),
         ("q.jsonl.xz", {}, r"the extension \.xz"),
         ("q.jsonl.bz2", {}, r"the extension \.bz2"),
         ("q.tar.gz", {}, r"the extension \.tar"),
@@ -500,3 +501,10 @@ def test_a_row_group_of_several_buckets(
     assert grown_rows == rows
     assert grown_groups == 1 < groups
     assert converted("again", 2)[0] == data
+
+
+def test_a_name_with_another_extension_if_format_and_compression_are_given(tmp_path: Path) -> None:
+    so2docs.convert(
+        SAMPLES / "posts.xml", tmp_path / "q.txt", format="jsonl", compression="none", jobs=1
+    )
+    assert (tmp_path / "q.txt").read_bytes().startswith(b"{")

@@ -30,10 +30,6 @@ main(sys.argv[3:])
 """Script that runs the command, and kills it at an event of the file system."""
 
 COMMANDS = {
-    "diff of dumps": (
-        ["diff", "old.xml", "new.xml", "c.jsonl", "-q", "--work-dir", "work"],
-        ".gz.part",
-    ),
     "convert to stdout": (["convert", "old.xml", "-", "-q", "--work-dir", "work"], ".blocks"),
     "inspect": (["inspect", "old.xml", "--work-dir", "work"], "work/so2docs-"),
 }

@@ -17,7 +17,7 @@ POSTS = SAMPLES / "posts.xml"
     [
         ("q.jsonl", ["convert", POSTS]),
         ("q.parquet", ["convert", POSTS]),
-        ("q.db", ["sqlite", POSTS]),
+        ("q.db", ["sqlite", POSTS, "--only", "posts"]),
     ],
 )
 def test_the_file_arrives_where_the_link_leads(
