@@ -427,7 +427,7 @@ except so2docs.So2docsError as error:
 """
     result = run_python("-c", script, cwd=tmp_path)
     assert result.stdout
-    assert "disk" in result.stdout
+    assert "cannot be written" in result.stdout or "disk" in result.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["d"]
 
 
@@ -503,7 +503,7 @@ print(peak_memory(), written)
     if not os.path.exists("/proc/self/io"):
         pytest.skip("needs /proc")
     rng, peaks = random.Random(8), []
-    for count in (10_000, 40_000):
+    for count in (30_000, 90_000):
         folder, path = tmp_path / str(count), tmp_path / f"{count}.db"
         write_dump(folder / "Posts.xml", *(question(n, Title="t", Body="x") for n in range(1, 900)))
         comments = (

@@ -83,6 +83,14 @@ def contents(folder: Path) -> dict[str, str]:
     }
 
 
+def as_stored(rows: list[dict[str, Any]], form: str) -> list[dict[str, Any]]:
+    """Return rows as a format has them: SQLite has the first row of each id, in their order."""
+    if form != "sqlite":
+        return rows
+    first = {row["Id"]: row for row in reversed(rows)}
+    return [first[number] for number in sorted(first)]
+
+
 @pytest.mark.parametrize(
     ("form", "core"), [*((form, "auto") for form in FORMATS), ("parquet", "python")]
 )
@@ -93,7 +101,7 @@ def test_every_value_in_every_format(
     assert set(report) == set(DUMP)
     for table in DUMP.values():
         expected = rows_of(site / table.file, table)
-        assert read_back(tmp_path / "out", table, form) == expected
+        assert read_back(tmp_path / "out", table, form) == as_stored(expected, form)
         assert report[table.name].written == len(expected)
         assert report[table.name].unaccounted == 0
     assert report["tags"].misfits == 1
@@ -481,9 +489,9 @@ def test_published_dumps(form: TableFormat, whole_dump: Path, core: Core, tmp_pa
     for table in actual:
         expected = rows_of(whole_dump / table.file, table)
         rows = read_back(tmp_path / "out", table, form)
-        assert len(rows) == report[table.name].written == report[table.name].rows
+        assert report[table.name].written == report[table.name].rows == len(expected)
         assert summary(rows, table) == summary(expected, table)
-        assert rows == expected
+        assert rows == as_stored(expected, form)
 
 
 def test_an_archive_is_decompressed_once(

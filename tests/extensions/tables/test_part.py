@@ -206,14 +206,14 @@ def test_forms_of_the_options(tmp_path: Path) -> None:
     (tmp_path / "ids").write_text("1\n")
     site = SAMPLES / "site"
     for number, ids in enumerate(("1", "ids")):
-        arguments = (site, tmp_path / str(number), "--keep-posts", ids, "--format", "sqlite")
+        arguments = (site, tmp_path / str(number), "--keep-posts", ids, "--format", "jsonl")
         run("tables", *arguments, cwd=tmp_path, code=0)
-    both = [read_back(tmp_path / name, DUMP["posts"], "sqlite") for name in ("0", "1")]
+    both = [read_back(tmp_path / name, DUMP["posts"], "jsonl") for name in ("0", "1")]
     assert both[0] == both[1] == part_of(rows_in(site), keep_posts=[1])["Posts"] != []
-    again = so2docs.tables(site, tmp_path / "0", keep_posts=[1], format="sqlite")
+    again = so2docs.tables(site, tmp_path / "0", keep_posts=[1], format="jsonl")
     assert not again.is_new
     with pytest.raises(so2docs.OutputError, match="keep_posts"):
-        so2docs.tables(site, tmp_path / "0", keep_posts=[1, 2], format="sqlite")
+        so2docs.tables(site, tmp_path / "0", keep_posts=[1, 2], format="jsonl")
 
 
 def test_a_change_of_the_posts_outdates_the_users(tmp_path: Path) -> None:
