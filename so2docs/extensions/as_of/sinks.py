@@ -91,7 +91,7 @@ class _OfDate(RowSink):
 
     def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:
         """End a slice; note the latest date of all rows."""
-        dates = [date.decode() for date in self._dates or ()]
+        dates = [max(self._dates).decode()] if self._dates else []
         if self._dates is None:
             rows = (row for part in parse(data) if isinstance(part, Rows) for row in part.rows)
             dates = [row.get(self._table.dated_by, "") for row in rows]
@@ -269,8 +269,7 @@ class _HistoryOfDate(_RowsOfDate):
         if revisions is None or (self._is_nested and nested is None):
             return None
         added, keys, json = revisions
-        events = (event for event in _walk_events(keys, json) if event[1] in RESTORING)
-        self._read.append(self._make_records(REVISION, events))
+        self._read.append(self._make_records(REVISION, _list_revisions(keys, json)))
         self._noted[LINKED].update(_find_linked_posts(json))
         self.buffer.filtered += added[0]
         if nested is not None:
@@ -284,11 +283,12 @@ class _HistoryOfDate(_RowsOfDate):
         if compiled is None:
             return None
         added, keys, json = compiled
-        events = _walk_events(keys, json)
-        rows = (
-            orjson.loads(json) if kind == MERGE else {"PostId": id_, "PostHistoryTypeId": kind}
-            for id_, kind, json in events
-        )
+        rows = list[Row]()
+        for _, post_id, _, _, start, end in walk(keys):
+            kind = _event_type(json, start, end)
+            if kind in REVEALING:
+                row = {"PostId": post_id, "PostHistoryTypeId": kind}
+                rows.append(orjson.loads(json[start:end]) if kind == MERGE else row)
         self._read.append(self._make_records(LATER, _list_later(rows)))
         self.buffer.filtered += added[0]
         return added
@@ -350,10 +350,12 @@ def _list_later(rows: Iterable[Row]) -> Iterator[tuple[int, int, bytes]]:
 _TYPE = re.compile(rb'\{"Id":-?\d+,"PostHistoryTypeId":(\d+),')
 
 
-def _walk_events(keys: bytes, json: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield post id, type and JSON of history rows with all attributes."""
+def _list_revisions(keys: bytes, json: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield post id, type and JSON of the history rows that posts are restored from."""
     for _, post_id, _, _, start, end in walk(keys):
-        yield post_id, _event_type(json, start, end), json[start:end]
+        kind = _event_type(json, start, end)
+        if kind in RESTORING:
+            yield post_id, kind, json[start:end]
 
 
 def _event_type(json: bytes, start: int, end: int) -> int:

@@ -475,7 +475,7 @@ def test_killed_while_the_history_is_read(site: tuple[Site, Path], tmp_path: Pat
     _, dump = site
     output, whole = tmp_path / "o.jsonl.gz", tmp_path / "whole.jsonl.gz"
     kill_at("table6-*3-1.blocks", output, CONVERT, dump, output)
-    with pytest.raises(so2docs.SpillError, match=r"different: as_of"):
+    with pytest.raises(so2docs.SpillError, match=r"with other as_of"):
         so2docs.convert(dump, output, as_of="2020-01-15")
     assert so2docs.convert(dump, output, as_of="2020-01-14", jobs=1).resumed
     so2docs.convert(dump, whole, as_of="2020-01-14", jobs=1)
