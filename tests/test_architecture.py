@@ -6,9 +6,13 @@ import ast
 import re
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from so2docs import plugin
+from so2docs.registry import CAPABILITIES
 
 PACKAGE = Path(__file__).resolve().parents[1] / "so2docs"
 MODULES = {
@@ -17,7 +21,7 @@ MODULES = {
 }
 
 ORDER = (
-    {"__init__", "__main__"},
+    {"__init__", "__main__", "plugin"},
     {"cli", "commands"},
     {"api"},
     {"reader"},
@@ -162,24 +166,65 @@ def test_no_circle() -> None:
     TopologicalSorter(graph).prepare()
 
 
-SEPARATE = [
-    ("tables", "sqlite"),
-    ("changes", "tables"),
-    ("tables", "changes"),
-    ("changes", "sqlite"),
-    ("sqlite", "changes"),
-]
-"""Pairs of packages for products: the first does not import the second."""
+PUBLIC_OF_CORE = 60
+"""Maximum number of names in `plugin.py`."""
+NAMES, MODULES_OF_CORE, ARROWS = 370, 80, 12
+"""Maximum numbers of names and modules of the core that extensions import, and of pairs of
+extensions of which one imports the other. Lower them when one of them falls."""
+ON_PLUGIN = ("changes", "completion", "inspection", "show", "sites", "spark")
+"""Extensions that take from their modules of the core only what `plugin.py` lacks."""
 
 
-def test_products_do_not_import_each_other() -> None:
-    imported = {
-        (name.split(".")[1], other.split(".")[1])
+def names_of_plugin() -> dict[str, str]:
+    """Return the full names of what `plugin.py` exports, by name."""
+    names: dict[str, str] = {}
+    for full in imports(MODULES["plugin"]):
+        if full.startswith("so2docs."):
+            names[full.rpartition(".")[2]] = full
+    return names
+
+
+def test_plugin_exports_few_names_and_no_module() -> None:
+    places = names_of_plugin()
+    assert places.keys() == {*plugin.__all__}
+    assert len(places) <= PUBLIC_OF_CORE
+    for full in places.values():
+        module, _, name = full.rpartition(".")
+        assert full.removeprefix("so2docs.") not in MODULES
+        assert getattr(plugin, name) is getattr(import_module(module), name)
+
+
+def test_extensions_import_little_of_the_core_and_of_each_other() -> None:
+    names, modules, arrows = set[str](), set[str](), set[tuple[str, str]]()
+    for name, path in MODULES.items():
+        if not name.startswith("extensions."):
+            continue
+        folder = name.split(".")[1]
+        for other in of_package(name):
+            if other.startswith("extensions."):
+                arrows.add((folder, other.split(".")[1]))
+            elif other != "plugin":
+                modules.add(other)
+        for full in imports(path):
+            if full.startswith("so2docs.") and not full.startswith("so2docs.extensions."):
+                names.add(names_of_plugin().get(full.removeprefix("so2docs.plugin."), full))
+    assert len(names) <= NAMES
+    assert len(modules) <= MODULES_OF_CORE
+    arrows = {pair for pair in arrows if len({*pair} & CAPABILITIES.keys()) == len(pair)}
+    assert len({pair for pair in arrows if pair[0] != pair[1]}) <= ARROWS, sorted(arrows)
+
+
+@pytest.mark.parametrize("folder", ON_PLUGIN)
+def test_what_plugin_exports_is_imported_from_it(folder: str) -> None:
+    exported = {*names_of_plugin().values()}
+    passed_by = {
+        f"{name}: {full}"
         for name in MODULES
-        for other in of_package(name)
-        if name.startswith("extensions.") and other.startswith("extensions.")
+        if name.startswith(f"extensions.{folder}")
+        for full in imports(MODULES[name])
+        if full in exported
     }
-    assert imported.isdisjoint(SEPARATE)
+    assert passed_by == set()
 
 
 CORE = [name for name in MODULES if not name.startswith("extensions")]
@@ -249,6 +294,7 @@ def test_no_module_imports_the_command_line() -> None:
         "__main__",
         "extensions.spark.__main__",
         "extensions.sites.printing",
+        "plugin",
     }
 
 

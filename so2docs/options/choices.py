@@ -12,7 +12,6 @@ Core = Literal["auto", "python", "compiled"]
 SplitBy = Literal["year", "month"]
 Errors = Literal["repair", "skip", "strict"]
 TableErrors = Literal["repair", "skip"]
-Operation = Literal["added", "changed", "deleted"]
 TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "duckdb", "arrow"]
 SqlSystem = Literal["postgres", "mysql", "sqlserver", "clickhouse"]
 

@@ -19,7 +19,7 @@ from support.places import CHECKOUT, SAMPLES
 from so2docs.cli import cli
 from so2docs.commands.options import product_options
 from so2docs.errors import OptionError
-from so2docs.extensions.options import ReplaceOptions
+from so2docs.extensions.changes.options import ReplaceOptions
 from so2docs.options.option import at_least, option
 from so2docs.options.request import read_options, recorded
 from so2docs.options.signatures import spell_out

@@ -7,13 +7,9 @@ from collections.abc import Iterable
 from types import UnionType
 from typing import Any, get_args, get_origin
 
-from so2docs.extensions.options import (
-    ComparisonOptions,
-    DatabaseOptions,
-    ReplaceOptions,
-    RowOptions,
-    TableOptions,
-)
+from so2docs.extensions.changes.options import ComparisonOptions, ReplaceOptions
+from so2docs.extensions.sqlite.options import DatabaseOptions
+from so2docs.extensions.tables.options import RowOptions, TableOptions
 from so2docs.options.option import Option
 from so2docs.options.table import QuestionFilters, options_of, taken_by
 

@@ -1,4 +1,4 @@
-"""The names in `so2docs/__init__.py`, which cog makes from its imports for type checkers."""
+"""The names in `so2docs/__init__.py` and `plugin.py`, made from their imports for type checkers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ def text(path: str) -> str:
         for name in node.names
         if node.module is not None
     }
-    names = ", ".join(f'"{name}"' for name in sorted(places.keys() - {"open"}))
-    del places["__version__"]  # The other names are imported on first use.
+    public = sorted(places.keys() - {"open"}, key=_as_ruff_sorts)
+    names = ", ".join(f'"{name}"' for name in public)
+    places.pop("__version__", None)  # The other names are imported on first use.
     modules = ", ".join(f'"{name}":~"{module}"' for name, module in sorted(places.items()))
     return (
         f"__all__ = [\n{_wrap(names)},\n]  # fmt: skip\n"
         f"_MODULES = {{\n{_wrap(modules)},\n}}  # fmt: skip"
     )
+
+
+def _as_ruff_sorts(name: str) -> tuple[bool, bool, str]:
+    return not name.isupper(), not name[0].isupper(), name
 
 
 def _wrap(text: str) -> str:

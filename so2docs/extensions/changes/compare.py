@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from so2docs.counts import Counts
-from so2docs.schema import ANSWERS
+from so2docs.plugin import ANSWERS, Counts
 
 Post = dict[str, Any]
 

@@ -13,19 +13,29 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 import orjson
 
-from so2docs.dump.storage import unreadable_output
-from so2docs.errors import OptionError, OutputError
 from so2docs.extensions.changes.compare import Summary, find_difference
-from so2docs.extensions.options import ComparisonOptions, ReplaceOptions
-from so2docs.options.request import read_options, recorded
-from so2docs.options.signatures import spell_out
-from so2docs.options.table import options_of
-from so2docs.output.file import Target
-from so2docs.output.new_files import NewFiles
-from so2docs.output.product import Product, read_provenance
-from so2docs.output.provenance import File, Provenance, make_record
-from so2docs.progress import bar, log
-from so2docs.reader.reading import describe_foreign, parse_document, read_lines
+from so2docs.extensions.changes.options import ComparisonOptions, ReplaceOptions
+from so2docs.plugin import (
+    File,
+    NewFiles,
+    OptionError,
+    OutputError,
+    Product,
+    Provenance,
+    Target,
+    bar,
+    log,
+    make_record,
+    options_of,
+    parse_document,
+    read_lines,
+    read_options,
+    read_provenance,
+    recorded,
+    spell_out,
+    unreadable_output,
+)
+from so2docs.reader.reading import describe_foreign
 
 if TYPE_CHECKING:
     from so2docs.extensions.keywords import ComparisonKeywords, ReplaceKeywords

@@ -9,10 +9,17 @@ from typing import Any
 
 import click
 
-from so2docs.commands.options import command, given_keywords, product_options, quiet, table_option
-from so2docs.commands.terminal import shows_progress, tell
-from so2docs.extensions.options import ComparisonOptions, ReplaceOptions
-from so2docs.registry import find_hook
+from so2docs.extensions.changes.options import ComparisonOptions, ReplaceOptions
+from so2docs.plugin import (
+    command,
+    find_hook,
+    given_keywords,
+    product_options,
+    quiet,
+    shows_progress,
+    table_option,
+    tell,
+)
 
 
 @command(

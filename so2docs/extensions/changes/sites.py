@@ -6,9 +6,8 @@ import os
 from functools import partial
 from typing import Any
 
-from so2docs.errors import OutputError
 from so2docs.extensions.changes.diff import Changes, ChangesFile
-from so2docs.extensions.options import ComparisonOptions, ReplaceOptions
+from so2docs.extensions.changes.options import ComparisonOptions, ReplaceOptions
 from so2docs.extensions.sites.batch import failures_in
 from so2docs.extensions.sites.outputs import (
     check_holds_outputs,
@@ -17,9 +16,7 @@ from so2docs.extensions.sites.outputs import (
     readable,
 )
 from so2docs.extensions.sites.tasks import Done, SiteState, SiteTask, input_size
-from so2docs.options.request import read_options
-from so2docs.options.table import options_of
-from so2docs.output.provenance import UP_TO_DATE
+from so2docs.plugin import UP_TO_DATE, OutputError, options_of, read_options
 
 PathLike = str | os.PathLike[str]
 

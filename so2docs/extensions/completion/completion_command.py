@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from so2docs.commands.options import command
+from so2docs.plugin import command
 
 
 @command(

@@ -6,10 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain
 
-from so2docs.counts import LEAST, MOST, Counts, added_by
+from so2docs.counts import LEAST, MOST, added_by
 from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.parse.posts import milliseconds
 from so2docs.parse.rows import Malformed, TextRow
+from so2docs.plugin import Counts
 from so2docs.scan.chunk import Visitor
 
 _DATES = ("CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "Date")

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from so2docs.counts import Counts, plural
 from so2docs.domain import (
     LICENSE_FILE,
     release_of,
@@ -17,15 +16,22 @@ from so2docs.domain import (
 )
 from so2docs.dump.kinds import SITES, check_root
 from so2docs.dump.opening import TableFile
-from so2docs.dump.source import Source, has_root
-from so2docs.errors import DumpError, without_secrets
-from so2docs.escape import on_one_line
+from so2docs.dump.source import has_root
 from so2docs.extensions.inspection.facts import FactsVisitor, RowFacts
-from so2docs.options.sites import site_from_name
-from so2docs.output.new_files import temporary_folder
-from so2docs.report import as_size
+from so2docs.plugin import (
+    DUMP,
+    POSTS,
+    Counts,
+    DumpError,
+    Source,
+    as_size,
+    on_one_line,
+    plural,
+    site_from_name,
+    temporary_folder,
+    without_secrets,
+)
 from so2docs.scan.table import TableReader, start_reader
-from so2docs.schema import DUMP, POSTS
 
 _TABLES = {table.file: table for table in sorted(DUMP.values(), key=attrgetter("file"))}
 """All tables of dumps, nested or not, by file name."""

@@ -7,9 +7,16 @@ from typing import Any
 
 import click
 
-from so2docs.commands.options import command, quiet, table_option
-from so2docs.commands.terminal import allow_any_encoding, say, shows_progress, tell
-from so2docs.escape import for_terminal
+from so2docs.plugin import (
+    allow_any_encoding,
+    command,
+    for_terminal,
+    quiet,
+    say,
+    shows_progress,
+    table_option,
+    tell,
+)
 
 
 @command(

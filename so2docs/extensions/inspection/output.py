@@ -11,14 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from so2docs.dump.storage import unreadable_output
-from so2docs.errors import OutputError
-from so2docs.escape import for_terminal, on_one_line
-from so2docs.output.product import read_recipe
-from so2docs.progress import bar
-from so2docs.reader.reading import parse_document, read_lines
-from so2docs.report import as_size
-from so2docs.schema import ANSWERS
+from so2docs.plugin import (
+    ANSWERS,
+    OutputError,
+    as_size,
+    bar,
+    for_terminal,
+    on_one_line,
+    parse_document,
+    read_lines,
+    read_recipe,
+    unreadable_output,
+)
 
 _LINES = 256
 """Number of lines between two updates of the progress bar."""

@@ -8,15 +8,20 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from so2docs.dump.source import Source
-from so2docs.errors import OptionError, So2docsError
 from so2docs.extensions.inspection.inspect import inspect, locate_all
 from so2docs.extensions.inspection.output import inspect_output
 from so2docs.extensions.sites.outputs import is_folder_of_outputs, outputs_in, readable
 from so2docs.extensions.sites.tasks import Done, SiteTask, dump_tasks, input_size
-from so2docs.options.sites import site_from_name, without_date
 from so2docs.output.paths import OutputPaths
-from so2docs.reader.reading import is_output, read_start
+from so2docs.plugin import (
+    OptionError,
+    So2docsError,
+    Source,
+    is_output,
+    read_start,
+    site_from_name,
+    without_date,
+)
 
 PathLike = str | os.PathLike[str]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from click import style
 
-from so2docs.escape import for_terminal
 from so2docs.parse.bodies import converter
+from so2docs.plugin import for_terminal
 
 _NARROWEST = 20
 _START = re.compile(r"([> ]*)((?:[-*+]|\d+[.)])? *)")

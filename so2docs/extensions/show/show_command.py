@@ -9,9 +9,8 @@ from typing import Any, cast
 
 import click
 
-from so2docs.commands.options import command
-from so2docs.commands.terminal import allow_any_encoding, say, shows_progress
-from so2docs.errors import DocumentNotFoundError, So2docsError
+from so2docs.errors import DocumentNotFoundError
+from so2docs.plugin import So2docsError, allow_any_encoding, command, say, shows_progress
 
 
 # Without ignore_unknown_options, click parses a negative id as an option.

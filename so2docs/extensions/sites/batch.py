@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
 from so2docs.api.convert import check_report, convert_validated, write_report
-from so2docs.errors import OptionError, flag
 from so2docs.extensions.sites.tasks import (
     Done,
     SiteResult,
@@ -20,14 +19,19 @@ from so2docs.extensions.sites.tasks import (
 from so2docs.options.option import path
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_run_options, validate_keywords
-from so2docs.options.signatures import spell_out
-from so2docs.options.sites import without_date
 from so2docs.options.table import OF_CONVERT, TRANSFORM_OPTIONS, taken_by
-from so2docs.output.new_files import open_folder, write_file
+from so2docs.output.new_files import open_folder
 from so2docs.output.part_files import FAILED, side_file
 from so2docs.output.paths import OutputPaths
-from so2docs.output.provenance import UP_TO_DATE
-from so2docs.registry import find_hook
+from so2docs.plugin import (
+    UP_TO_DATE,
+    OptionError,
+    find_hook,
+    flag,
+    spell_out,
+    without_date,
+    write_file,
+)
 
 if TYPE_CHECKING:
     from so2docs.options.keywords import ConvertKeywords

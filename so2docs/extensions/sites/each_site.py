@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from so2docs.errors import OptionError
 from so2docs.extensions.sites.outputs import open_new_folder
 from so2docs.extensions.sites.tasks import (
     Done,
@@ -21,9 +20,8 @@ from so2docs.extensions.sites.tasks import (
     plan_outputs,
     run_sites,
 )
-from so2docs.output.provenance import UP_TO_DATE
-from so2docs.progress import Shown
-from so2docs.registry import EachDump, find_hook, functions_for_sites
+from so2docs.plugin import UP_TO_DATE, EachDump, OptionError, Shown, find_hook
+from so2docs.registry import functions_for_sites
 
 PathLike = str | os.PathLike[str]
 

@@ -6,14 +6,13 @@ import os
 from collections import Counter
 
 from so2docs.dump.kinds import join_names, members_with
-from so2docs.dump.storage import files_in_folder, unreadable_output
-from so2docs.errors import OptionError, OutputError, OutputNotFoundError, flag
+from so2docs.dump.storage import files_in_folder
+from so2docs.errors import OutputNotFoundError
 from so2docs.options.choices import FORMATS, split_compression
-from so2docs.options.sites import without_date
 from so2docs.output import index
 from so2docs.output.new_files import open_folder
 from so2docs.output.paths import OutputPaths
-from so2docs.schema import POSTS
+from so2docs.plugin import POSTS, OptionError, OutputError, flag, unreadable_output, without_date
 
 _LINES = FORMATS["jsonl"].extensions
 

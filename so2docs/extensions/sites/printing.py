@@ -9,11 +9,9 @@ from typing import Any
 
 import click
 
-from so2docs.commands.terminal import say, shows_progress, tell
-from so2docs.counts import plural
 from so2docs.dump.kinds import join_names
 from so2docs.extensions.sites.tasks import SiteResult, exit_code, group_failures, summary
-from so2docs.output.provenance import UP_TO_DATE
+from so2docs.plugin import UP_TO_DATE, plural, say, shows_progress, tell
 
 
 def show_converted(paths: tuple[str, ...], output_dir: str, **options: Any) -> int:

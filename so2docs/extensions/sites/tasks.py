@@ -15,27 +15,28 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from so2docs.counts import plural
 from so2docs.dump.kinds import members_with
 from so2docs.dump.storage import files_in_folder
-from so2docs.errors import (
-    DiskFullError,
-    OptionError,
-    So2docsError,
-    WorkerDiedError,
-    resumable,
-    without_secrets,
-)
-from so2docs.escape import on_one_line
-from so2docs.options.sites import site_from_name
+from so2docs.errors import DiskFullError, WorkerDiedError
 from so2docs.output.new_files import clean_up
 from so2docs.output.product import ExistingOutputError
-from so2docs.output.provenance import UP_TO_DATE, State
+from so2docs.output.provenance import State
 from so2docs.parse.core import choose_core
+from so2docs.plugin import (
+    POSTS,
+    UP_TO_DATE,
+    OptionError,
+    Report,
+    Shown,
+    So2docsError,
+    on_one_line,
+    plural,
+    resumable,
+    site_from_name,
+    without_secrets,
+)
 from so2docs.processes.pool import Workers, choose_jobs
-from so2docs.progress import Progress, Shown, about, collect, log_about, warn_by_kind
-from so2docs.report import Report
-from so2docs.schema import POSTS
+from so2docs.progress import Progress, about, collect, log_about, warn_by_kind
 from so2docs.store.disk import explain_os_error
 
 EXIT_FAILED, EXIT_SOME_FAILED = 1, 3

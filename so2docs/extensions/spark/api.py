@@ -10,20 +10,13 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from so2docs.errors import (
-    ClusterError,
-    DiskFullError,
-    So2docsError,
-    WorkerDiedError,
-    without_secrets,
-)
+from so2docs.errors import ClusterError, DiskFullError, WorkerDiedError
 from so2docs.extensions.sites.tasks import SiteResult, SiteState
 from so2docs.extensions.spark import folders, sites, stores
 from so2docs.extensions.spark.jobs import run
 from so2docs.extensions.spark.sites import Dumps, Site, convert_site, raise_or_note
 from so2docs.options.keywords import FileKeywords
-from so2docs.output.provenance import UP_TO_DATE
-from so2docs.report import Report
+from so2docs.plugin import UP_TO_DATE, Report, So2docsError, without_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,12 +12,19 @@ from typing import Any
 import orjson
 
 from so2docs.dump import storage
-from so2docs.errors import DiskFullError, DumpError, OutputError
+from so2docs.errors import DiskFullError
 from so2docs.extensions.spark import stores
 from so2docs.output import provenance
-from so2docs.output.product import Product, read_provenance
-from so2docs.output.provenance import UP_TO_DATE, Comparison, Provenance
-from so2docs.report import Report
+from so2docs.output.provenance import Comparison
+from so2docs.plugin import (
+    UP_TO_DATE,
+    DumpError,
+    OutputError,
+    Product,
+    Provenance,
+    Report,
+    read_provenance,
+)
 from so2docs.store.disk import disk_errors
 
 SUCCESS = "_SUCCESS"

@@ -8,13 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from so2docs.errors import (
-    ChangedDumpError,
-    ClusterError,
-    So2docsError,
-    naming_flags,
-    spelling,
-)
+from so2docs.errors import ChangedDumpError, ClusterError, naming_flags, spelling
+from so2docs.plugin import So2docsError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

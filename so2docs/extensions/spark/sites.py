@@ -15,16 +15,22 @@ from typing import Any, TypeVar
 from so2docs.api.convert import convert_validated
 from so2docs.api.resolve import options_for
 from so2docs.dump import storage
-from so2docs.dump.source import Source
-from so2docs.errors import DumpError, OptionError, So2docsError, flag
 from so2docs.extensions.sites.tasks import plan_outputs
 from so2docs.extensions.spark import folders
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.sites import checked_host
 from so2docs.options.table import Options, OutputForm
-from so2docs.output.provenance import UP_TO_DATE, Provenance
-from so2docs.report import Report
+from so2docs.plugin import (
+    UP_TO_DATE,
+    DumpError,
+    OptionError,
+    Provenance,
+    Report,
+    So2docsError,
+    Source,
+    flag,
+)
 from so2docs.store.disk import disk_errors
 
 Dumps = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

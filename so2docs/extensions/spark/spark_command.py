@@ -16,16 +16,10 @@ import click
 
 from so2docs.api.convert import check_report, write_report
 from so2docs.commands import signals
-from so2docs.commands.options import (
-    command,
-    given_keywords,
-    quiet,
-    table_option,
-    table_options,
-)
-from so2docs.commands.terminal import say, tell
+from so2docs.commands.options import table_options
 from so2docs.errors import ClusterError
 from so2docs.extensions.spark.jobs import find_cause
+from so2docs.plugin import command, given_keywords, quiet, say, table_option, tell
 from so2docs.processes.python import find_python
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from so2docs.dump.source import Source
 from so2docs.errors import DumpError, OptionError, flag, resumable, taking_options
 from so2docs.escape import on_one_line
 from so2docs.extensions.keywords import DatabaseKeywords
-from so2docs.extensions.options import DatabaseOptions
 from so2docs.extensions.sqlite.about import FORMAT, datasette_files, read_about, write_about
+from so2docs.extensions.sqlite.options import DatabaseOptions
 from so2docs.extensions.sqlite.texts import texts_of_posts
 from so2docs.extensions.tables.report import FlatTable
 from so2docs.extensions.tables.sqlite_writer import SqliteWriter

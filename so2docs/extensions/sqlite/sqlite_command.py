@@ -11,7 +11,7 @@ import click
 from so2docs.commands.options import command, given_keywords, product_options, quiet
 from so2docs.commands.terminal import shows_progress, tell
 from so2docs.errors import OptionError
-from so2docs.extensions.options import DatabaseOptions
+from so2docs.extensions.sqlite.options import DatabaseOptions
 from so2docs.options.choices import DATABASE_ENDINGS
 from so2docs.registry import find_hook
 from so2docs.schema import POSTS

@@ -21,8 +21,8 @@ from typing import Any
 
 from so2docs.dump.source import Source
 from so2docs.errors import without_secrets
-from so2docs.extensions.options import TableOptions
 from so2docs.extensions.tables.columns import Batch
+from so2docs.extensions.tables.options import TableOptions
 from so2docs.extensions.tables.restored import RestoredPosts
 from so2docs.extensions.tables.selection import RowSelection, find_existence
 from so2docs.extensions.tables.visitors import BatchVisitor

@@ -17,8 +17,8 @@ import orjson
 from so2docs.api.convert import convert
 from so2docs.counts import ChunkTally
 from so2docs.errors import taking_options
-from so2docs.extensions.options import TableOptions
 from so2docs.extensions.tables.columns import SLICE_BYTES
+from so2docs.extensions.tables.options import TableOptions
 from so2docs.extensions.tables.visitors import BatchVisitor
 from so2docs.options.table import options_of
 from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import orjson
 
 from so2docs.extensions.as_of.existence import Existence
-from so2docs.extensions.options import TableOptions
 from so2docs.extensions.tables.columns import Batch, date_text
+from so2docs.extensions.tables.options import TableOptions
 from so2docs.parse.filters import limit_milliseconds
 from so2docs.schema import OTHER
 from so2docs.store.id_set import IdSet

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, Unpack
 from so2docs.counts import plural
 from so2docs.dump.source import Source
 from so2docs.errors import OptionError, flag, require_packages
-from so2docs.extensions.options import RowOptions, TableOptions
 from so2docs.extensions.tables.columns import TableColumns
+from so2docs.extensions.tables.options import RowOptions, TableOptions
 from so2docs.extensions.tables.report import FlatTable
 from so2docs.extensions.tables.tables import find_files, for_workers, open_run
 from so2docs.extensions.tables.visitors import OpenEncoder

@@ -20,8 +20,8 @@ from so2docs.counts import ChunkTally
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source
 from so2docs.errors import OptionError, flag, require_packages, resumable
-from so2docs.extensions.options import DATABASE_FILES, TableOptions
 from so2docs.extensions.tables.columns import TableColumns
+from so2docs.extensions.tables.options import DATABASE_FILES, TableOptions
 from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.script import write_script
 from so2docs.extensions.tables.selection import RowSelection

@@ -15,7 +15,7 @@ from so2docs.commands.options import (
     quiet,
 )
 from so2docs.commands.terminal import shows_progress, tell
-from so2docs.extensions.options import TableOptions
+from so2docs.extensions.tables.options import TableOptions
 from so2docs.registry import find_hook
 from so2docs.standard_streams import open_standard_output
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from so2docs.extensions.options import TableOptions
 from so2docs.extensions.tables.columns import (
     SLICE_BYTES,
     Batch,
@@ -14,6 +13,7 @@ from so2docs.extensions.tables.columns import (
     TextRow,
     why_stray,
 )
+from so2docs.extensions.tables.options import TableOptions
 from so2docs.extensions.tables.selection import RowSelection
 from so2docs.extensions.tables.writing import LEVEL, Encoder
 from so2docs.options.choices import Core

@@ -1,4 +1,4 @@
-"""The options of products other than the outputs of a conversion.
+"""The options of tables, and of other products made from rows.
 
 Flags, keyword arguments, checks, docstrings and the options in provenance are derived from these
 classes, as those of a conversion are from `table.py`. An option that a conversion has too is
@@ -8,7 +8,7 @@ declared there, and is declared here only as `like` it, with the words of this p
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import get_args
 
@@ -16,28 +16,17 @@ from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import (
     BodyAs,
     Core,
-    Operation,
     SqlSystem,
     TableErrors,
     TableFormat,
 )
-from so2docs.options.field_paths import parse_field_names
 from so2docs.options.option import entries, names, option
-from so2docs.options.sites import checked_host
 from so2docs.options.table import PartFilters, like
 from so2docs.progress import Shown
-from so2docs.schema import ANSWERS, DUMP
+from so2docs.schema import DUMP
 
 DATABASE_FILES: dict[TableFormat, str] = {"sqlite": "tables.db", "duckdb": "tables.duckdb"}
 """Names of the databases with all tables, by format; other formats have a file for each table."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplaceOptions:
-    """Whether to replace existing files."""
-
-    update: bool = like("update", "Replace files made from another input or with other options.")
-    force: bool = like("force", "Overwrite existing files.")
 
 
 def _table_names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
@@ -184,73 +173,3 @@ class TableOptions(SomeTables):
         if self.single_file and self.load not in {"postgres", "mysql"}:
             needed = f"{flag('load', 'postgres')} or {flag('load', 'mysql')}"
             raise OptionError(f"{flag('single_file', True)} needs {needed}")
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseOptions(SomeTables):
-    """Options for making a database with full-text search."""
-
-    site: str | None = like(
-        "site",
-        "The site for links to the original posts.",
-        usually="from the name of DUMP",
-        parse=lambda name, value: None if value is None else checked_host(value),
-    )
-    update: bool = like("update")
-    force: bool = like("force", "Overwrite an existing database.")
-
-    def as_tables(self) -> TableOptions:
-        """Return the same options for writing tables."""
-        values = {item.name: getattr(self, item.name) for item in fields(SomeTables)}
-        return TableOptions(**values, format="sqlite")
-
-
-def _operations(name: str, value: str | Iterable[str] | None) -> frozenset[str]:
-    every = get_args(Operation)
-    operations = names(name, every if value is None else value)
-    for operation in operations or ("",):
-        if operation not in every:
-            raise OptionError(
-                f"{flag(name)} is {operation!r}; it must be one or more of: {', '.join(every)}"
-            )
-    return frozenset(operations)
-
-
-def _whole_fields(name: str, value: str | Iterable[str] | None) -> frozenset[str]:
-    fields = parse_field_names(name, value or ())
-    for field in fields:
-        if "." in field.removeprefix(f"{ANSWERS}."):
-            whole = field.split(".")[0]
-            raise OptionError(f"{flag(name, field)}: name a whole field, such as {whole}")
-    return frozenset(fields)
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonOptions:
-    """Options for comparing two outputs."""
-
-    only: frozenset[str] = option(
-        "Input",
-        True,
-        "Report only changes of these kinds: added, changed, deleted.",
-        frozenset(get_args(Operation)),
-        accepts=str | Iterable[Operation] | None,
-        default_keyword=None,
-        parse=_operations,
-        metavar="NAMES",
-        usually="all kinds are reported",
-        remember=sorted,
-    )
-    ignore: frozenset[str] = option(
-        "Input",
-        True,
-        "Ignore changes to these fields, such as ViewCount,Answers.CommentCount.",
-        frozenset(),
-        accepts=str | Iterable[str] | None,
-        default_keyword=None,
-        parse=_whole_fields,
-        metavar="NAMES",
-        more="Documents that differ only in these fields count as unchanged.",
-        remember=sorted,
-    )
-    progress: Shown = like("progress")

@@ -1,0 +1,102 @@
+"""What an extension may use of the core: products, options, commands, errors and progress.
+
+Extensions that plug into the passes (as-of, history, Parquet, Markdown, remote files) also import
+the modules that they plug into. Names are imported on first use, because a command needs few of
+them.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # Replaces the constant of `typing`, which is slow to import.
+if TYPE_CHECKING:
+    from typing import Any
+
+    from so2docs.commands.options import (
+        command,
+        given_keywords,
+        product_options,
+        quiet,
+        table_option,
+    )
+    from so2docs.commands.terminal import allow_any_encoding, say, shows_progress, tell
+    from so2docs.counts import Counts, plural
+    from so2docs.dump.source import Source
+    from so2docs.dump.storage import unreadable_output
+    from so2docs.errors import (
+        DumpError,
+        OptionError,
+        OutputError,
+        So2docsError,
+        did_you_mean,
+        flag,
+        require_packages,
+        resumable,
+        without_secrets,
+    )
+    from so2docs.escape import for_html, for_terminal, on_one_line, printable, to_yaml
+    from so2docs.options.option import option
+    from so2docs.options.request import read_options, recorded
+    from so2docs.options.signatures import spell_out
+    from so2docs.options.sites import site_from_name, without_date
+    from so2docs.options.table import like, options_of
+    from so2docs.output.file import Target
+    from so2docs.output.new_files import NewFiles, temporary_folder, write_file
+    from so2docs.output.product import Product, read_provenance, read_recipe
+    from so2docs.output.provenance import UP_TO_DATE, File, Provenance, make_record
+    from so2docs.progress import Shown, bar, log
+    from so2docs.reader.reading import is_output, parse_document, read_lines, read_start
+    from so2docs.registry import EachDump, find_hook
+    from so2docs.report import Report, as_size
+    from so2docs.schema import ANSWERS, DUMP, POSTS
+
+# [[[cog
+# import cog
+# from support.public_names import text
+# cog.outl(text(cog.inFile))
+# ]]]
+__all__ = [
+    "ANSWERS", "DUMP", "POSTS", "UP_TO_DATE", "Counts", "DumpError", "EachDump", "File", "NewFiles",
+    "OptionError", "OutputError", "Product", "Provenance", "Report", "Shown", "So2docsError",
+    "Source", "Target", "allow_any_encoding", "as_size", "bar", "command", "did_you_mean",
+    "find_hook", "flag", "for_html", "for_terminal", "given_keywords", "is_output", "like", "log",
+    "make_record", "on_one_line", "option", "options_of", "parse_document", "plural", "printable",
+    "product_options", "quiet", "read_lines", "read_options", "read_provenance", "read_recipe",
+    "read_start", "recorded", "require_packages", "resumable", "say", "shows_progress",
+    "site_from_name", "spell_out", "table_option", "tell", "temporary_folder", "to_yaml",
+    "unreadable_output", "without_date", "without_secrets", "write_file",
+]  # fmt: skip
+_MODULES = {
+    "ANSWERS": "schema", "Counts": "counts", "DUMP": "schema", "DumpError": "errors",
+    "EachDump": "registry", "File": "output.provenance", "NewFiles": "output.new_files",
+    "OptionError": "errors", "OutputError": "errors", "POSTS": "schema",
+    "Product": "output.product", "Provenance": "output.provenance", "Report": "report",
+    "Shown": "progress", "So2docsError": "errors", "Source": "dump.source", "Target": "output.file",
+    "UP_TO_DATE": "output.provenance", "allow_any_encoding": "commands.terminal",
+    "as_size": "report", "bar": "progress", "command": "commands.options", "did_you_mean": "errors",
+    "find_hook": "registry", "flag": "errors", "for_html": "escape", "for_terminal": "escape",
+    "given_keywords": "commands.options", "is_output": "reader.reading", "like": "options.table",
+    "log": "progress", "make_record": "output.provenance", "on_one_line": "escape",
+    "option": "options.option", "options_of": "options.table", "parse_document": "reader.reading",
+    "plural": "counts", "printable": "escape", "product_options": "commands.options",
+    "quiet": "commands.options", "read_lines": "reader.reading", "read_options": "options.request",
+    "read_provenance": "output.product", "read_recipe": "output.product",
+    "read_start": "reader.reading", "recorded": "options.request", "require_packages": "errors",
+    "resumable": "errors", "say": "commands.terminal", "shows_progress": "commands.terminal",
+    "site_from_name": "options.sites", "spell_out": "options.signatures",
+    "table_option": "commands.options", "tell": "commands.terminal",
+    "temporary_folder": "output.new_files", "to_yaml": "escape",
+    "unreadable_output": "dump.storage", "without_date": "options.sites",
+    "without_secrets": "errors", "write_file": "output.new_files",
+}  # fmt: skip
+# [[[end]]]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name on first use."""
+    from importlib import import_module
+
+    if name not in _MODULES:
+        raise AttributeError(f"module 'so2docs.plugin' has no attribute {name!r}")
+    value = getattr(import_module(f"so2docs.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
