@@ -270,13 +270,11 @@ class ChunkTally(RowCounts):
     Attributes:
         lines: Number of line feeds.
         last_id: `Id` of the last row with an `Id`.
-        kept: For each keep list, the question id of each post that it names, by post id.
         notes: What a step noted, for its preparation of the second pass.
     """
 
     lines: int = 0
     last_id: int | None = None
-    kept: dict[str, dict[int, int]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
 
     def count_rows(self, count: int, last_id: int | None = None) -> None:

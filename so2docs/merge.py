@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from so2docs.parse.keys import (
     ANSWER,
     BUCKET_BITS,
     KEY,
+    LISTED,
     QUESTION,
     REJECTED_QUESTION,
     integers,
@@ -131,31 +132,29 @@ def count_filtered(keys: bytes, counts: RowCounts) -> None:
 
 
 def select_questions(
-    blocks: Iterable[BlockData], ids: range, question_ids: Set[int], counts: RowCounts
-) -> Iterator[BlockData]:
-    """Select the records of some questions, and count all other records as filtered.
+    keys: bytes, json: bytes, ids: range, question_ids: Set[int], counts: RowCounts
+) -> BlockData:
+    """Select the records of some questions in a block, and count all others as filtered.
 
     Args:
-        blocks: All blocks of a bucket, in the order of the dump.
+        keys: Keys of the block.
+        json: JSON of the block.
         ids: The question ids to look at.
-        question_ids: The questions to select, a subset of `ids`.
+        question_ids: The questions to select.
         counts: Counts to which the records of all other questions are added.
     """
-    is_part = len(ids) < 1 << BUCKET_BITS
-    for keys, json in blocks:
-        if not is_part and question_ids.isdisjoint(integers(keys)[::4]):
-            count_filtered(keys, counts)
+    selected_keys, selected, filtered = bytearray(), bytearray(), bytearray()
+    for number, (question_id, _, _, kind, start, end) in enumerate(walk(keys)):
+        key = keys[number * KEY.size : (number + 1) * KEY.size]
+        if kind == LISTED or question_id not in ids:
             continue
-        selected, filtered = (bytearray(), bytearray()), bytearray()
-        for number, (question_id, _, _, _, start, end) in enumerate(walk(keys)):
-            key = keys[number * KEY.size : (number + 1) * KEY.size]
-            if question_id in question_ids:
-                selected[0].extend(key)
-                selected[1].extend(json[start:end])
-            elif question_id in ids:
-                filtered += key
-        count_filtered(bytes(filtered), counts)
-        yield bytes(selected[0]), bytes(selected[1])
+        if question_id in question_ids:
+            selected_keys += key
+            selected += json[start:end]
+        else:
+            filtered += key
+    count_filtered(bytes(filtered), counts)
+    return bytes(selected_keys), bytes(selected)
 
 
 def gather(blocks: Iterable[BlockData], ids: range) -> GatheredRecords:
@@ -218,8 +217,6 @@ class DocumentBuilder:
         limit: Maximum number of documents; posts of later questions count as filtered.
         with_answers: Whether documents have `Answers` at all.
         nest: Nests the rows of other tables into posts; None if no tables are nested.
-        kept: Post ids of each keep list; only questions with a post from every list are written.
-            None for all questions.
 
     Attributes:
         counts: Counts of the records so far, by result.
@@ -236,9 +233,7 @@ class DocumentBuilder:
         limit: int | None = None,
         with_answers: bool = True,
         nest: Nest | None = None,
-        kept: Sequence[Collection[int]] | None = None,
     ) -> None:
-        self._kept = kept
         self.counts = RowCounts()
         self.strays: list[bytes] = []
         self._limit = limit
@@ -279,7 +274,7 @@ class DocumentBuilder:
 
         If there is no document to write, the list is empty.
         """
-        if self.is_full or not self._is_listed(question_id, group):
+        if self.is_full:
             self.counts.filtered += sum(kind in _KEPT for _, _, _, kind, _ in group)
             return [], True
         if len(group) == 1 and group[0][3] == QUESTION:
@@ -293,13 +288,6 @@ class DocumentBuilder:
             self.counts.filtered += len(answers)
             return [], True
         return [question, *answers], False
-
-    def _is_listed(self, question_id: int, group: list[Post]) -> bool:
-        """Whether the question is in the dump and each keep list contains one of its posts."""
-        if self._kept is None:
-            return True
-        ids = {post[0] for post in group}
-        return question_id in ids and not any(map(ids.isdisjoint, self._kept))
 
     def _document(self, posts: list[Post], rows: Mapping[int, list[NestedRow]]) -> Document:
         question_id, _, accepted, _, _ = posts[0]

@@ -8,7 +8,7 @@ from complete posts, and to convert the history.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -92,7 +92,7 @@ class Nest:
         tables: Sequence[str],
         users: UserSource | None = None,
         fields: Fields | None = None,
-        dropped_posts: Collection[int] = (),
+        dropped_posts: Container[int] = (),
     ) -> None:
         self._dropped_posts = dropped_posts
         self.counts = {name: TableCounts() for name in tables}

@@ -397,9 +397,15 @@ def path(name: str, value: str | os.PathLike[str] | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class IdList:
-    """A set of ids, in a compact form that is sent to workers with every task."""
+    """A list of ids.
+
+    Attributes:
+        packed: The ids as 64-bit integers; empty if they are in a file.
+        path: Path of a set of ids, which workers map; empty if the ids are in `packed`.
+    """
 
     packed: bytes
+    path: str = ""
 
     @property
     def ids(self) -> frozenset[int]:

@@ -87,6 +87,11 @@ def post_conditions(filters: PartFilters) -> list[Condition]:
     return [Condition("Body", lambda body: len((body or "").encode()) <= limit)]
 
 
+def sample_key(question_id: int) -> int:
+    """Return the key of a question, the hash and the id; a sample has those of smallest key."""
+    return sample_place(question_id) << _ID_BITS | question_id + _LOWEST_ID
+
+
 class Sample:
     """Collects the ids of the questions with the smallest hashes.
 
@@ -104,7 +109,7 @@ class Sample:
 
     def add(self, question_ids: Iterable[int]) -> None:
         """Add questions, which may have been added before."""
-        keys = (sample_place(id_) << _ID_BITS | id_ + _LOWEST_ID for id_ in question_ids)
+        keys = map(sample_key, question_ids)
         self._keys += (key for key in keys if key < self._greatest)
         if len(self._keys) > self._size + self._size // 4 + _MOST_UNSORTED:
             self._leave_out()
@@ -115,6 +120,11 @@ class Sample:
         ids = array("q", ((key & (1 << _ID_BITS) - 1) - _LOWEST_ID for key in self._keys))
         self._keys.clear()
         return array("q", sorted(ids))
+
+    def greatest_key(self) -> int:
+        """Return the greatest key of a question in the sample."""
+        self._leave_out()
+        return self._greatest
 
     def _leave_out(self) -> None:
         self._keys = [key for key, _ in islice(groupby(sorted(self._keys)), self._size)]

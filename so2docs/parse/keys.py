@@ -19,6 +19,9 @@ QUESTION, ANSWER = 1, 2
 REJECTED_QUESTION, REJECTED_ANSWER = 3, 4
 """Kinds of posts rejected by a filter; they keep their key, but lose their JSON."""
 
+LISTED = 15
+"""Kind of a mark: a keep list, whose number is the rank, names this post."""
+
 KEY = struct.Struct("<qqqq")
 """A key: question id, post id, rank, size of the JSON << 4 | kind.
 

@@ -8,6 +8,8 @@ Pure functions over plain bytes and dictionaries.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -15,10 +17,13 @@ import orjson
 from so2docs.counts import ChunkTally
 from so2docs.escape import unescape
 from so2docs.options.option import IdList
-from so2docs.options.table import PartFilters
+from so2docs.options.table import Options, PartFilters
 from so2docs.parse.keys import BY_OPTED_OUT
 from so2docs.parse.posts import RecordBuffer, number
 from so2docs.schema import COMMENT, CONTENT, POSTS, TABLES, Row, Table
+from so2docs.store.id_set import IdSet, IdSetWriter, to_pages
+
+Ids = frozenset[int] | IdSet
 
 _HISTORY = TABLES["history"].file
 _AUTHORS = {"posts": "OwnerUserId", "comments": "UserId", "users": "Id", "badges": "UserId"}
@@ -213,6 +218,21 @@ def _number(row: Row, name: str) -> int | str | None:
     return number(row[name].strip()) if name in row else None
 
 
-def unpack_ids(listed: IdList | None) -> frozenset[int]:
+def unpack_ids(listed: IdList | None) -> Ids:
     """Return the ids in a list; an empty set if there is no list."""
-    return frozenset() if listed is None else listed.ids
+    if listed is None:
+        return frozenset()
+    return IdSet(listed.path) if listed.path else listed.ids
+
+
+def store_lists(options: Options, folder: Path) -> Options:
+    """Write the lists of users and posts to files, so that workers get only their paths."""
+    lists: dict[str, Any] = {}
+    for name in ("keep_users", "keep_posts", "drop_users", "drop_posts"):
+        listed: IdList | None = getattr(options.filters, name)
+        if listed is not None:
+            with IdSetWriter(str(folder / f"{name}.map")) as ids:
+                ids.add(to_pages(listed.ids))
+                ids.finish()
+            lists[name] = IdList(b"", ids.path)
+    return replace(options, filters=replace(options.filters, **lists)) if lists else options

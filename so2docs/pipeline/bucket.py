@@ -26,7 +26,6 @@ from so2docs.merge import (
     Records,
     gather,
     merge_votes,
-    select_questions,
 )
 from so2docs.nest import Nest, NestedRow, Post
 from so2docs.options.table import Options
@@ -36,8 +35,9 @@ from so2docs.output.formats.base import OpenSegment
 from so2docs.output.recording import count_and_prepare
 from so2docs.output.segments import Segment, store
 from so2docs.parse.core import compiled
-from so2docs.parse.keys import BUCKET_BITS
+from so2docs.parse.keys import BUCKET_BITS, integers
 from so2docs.parse.opt_outs import unpack_ids
+from so2docs.pipeline.selection import Selection
 from so2docs.pipeline.tasks import BucketResult, BucketTask, find_step
 from so2docs.schema import (
     BOUNTY,
@@ -272,14 +272,12 @@ def load_bucket(task: BucketTask, run: RunForm | None = None) -> Iterator[Docume
         with ExitStack() as stack, BlockReader() as reader, check_blocks_match(task.blocks):
             blocks: Iterable[merge.BlockData]
             blocks = (reader.read(path, block) for path, block in task.blocks)
-            if task.kept is not None:
-                question_ids = {*task.kept.question_ids}
-                blocks = select_questions(blocks, task.ids, question_ids, counts)
+            if task.selection is not None:
+                blocks = _read_selected(task, task.selection, reader, counts)
             for name in options.steps:
                 blocks = stack.enter_context(find_step(name).apply(task, blocks, counts, strays))
             # To remove fields after nesting, posts must be parsed, which only the reference does.
-            is_whole = task.kept is None and not (nest and nest.leaves_out)
-            if options.core == "compiled" and is_whole:
+            if options.core == "compiled" and not (nest and nest.leaves_out):
                 records = JoinedRecords(blocks, task.ids, users=users, run=run)
             else:
                 records = gather(blocks, task.ids)
@@ -290,11 +288,25 @@ def load_bucket(task: BucketTask, run: RunForm | None = None) -> Iterator[Docume
             limit=task.limit,
             with_answers=fields.has_answers,
             nest=nest,
-            kept=None if task.kept is None else task.kept.post_ids,
         )
         builder.counts += counts
         builder.strays += strays
         yield builder
+
+
+def _read_selected(
+    task: BucketTask, selection: Selection, reader: BlockReader, counts: RowCounts
+) -> Iterator[merge.BlockData]:
+    """Read the blocks with selected questions, and count all other records as filtered."""
+    question_ids = selection.choose(reader.read_keys(path, block) for path, block in task.blocks)
+    is_whole = len(task.ids) == 1 << BUCKET_BITS
+    for path, block in task.blocks:
+        keys = reader.read_keys(path, block)
+        if is_whole and question_ids.isdisjoint(integers(keys)[::4]):
+            merge.count_filtered(keys, counts)
+        else:
+            json = reader.read(path, block)[1]
+            yield merge.select_questions(keys, json, task.ids, question_ids, counts)
 
 
 def _extra(options: Options) -> bytes:

@@ -24,7 +24,7 @@ from so2docs.errors import Location
 from so2docs.options.table import Filters, Options
 from so2docs.parse import core, posts, table_rows
 from so2docs.parse.core import Added
-from so2docs.parse.keep_lists import Found, KeepLists
+from so2docs.parse.keep_lists import KeepLists
 from so2docs.parse.keys import KEY, integers, walk
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import RecordBuffer
@@ -111,10 +111,6 @@ class RowSink(Visitor):
             self._unwritten_bytes = 0
             self.flush()
 
-    def kept(self) -> Found:
-        """Return the posts selected by each keep list."""
-        return {}
-
     def flush(self) -> None:
         """Write the buckets with enough records for a block."""
         self._write(_FULL_BLOCK)
@@ -127,7 +123,6 @@ class RowSink(Visitor):
         tally.strays.update(buffer.stray_reasons)
         for kind, count in buffer.other_types.items():
             tally.other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += count
-        tally.kept = self.kept()
         return self._writer.path, self._writer.blocks, count_pages(integers(buffer.pairs)[1::2])
 
     def finish(self) -> None:
@@ -193,7 +188,7 @@ class PostSink(RowSink):
         self._is_compiled = self._is_compiled and not needs_rows(options)
         # Steps change whole posts, before fields are selected.
         self._projection = None if options.steps else make_projection(options)
-        self._keep_lists = KeepLists(options.filters, reserved)
+        self._keep_lists = KeepLists(options.filters, self.buffer)
         self._filter = None
         if _selects_rows(options.filters.of_rows):
             self._filter = self._make_filter()
@@ -205,7 +200,7 @@ class PostSink(RowSink):
 
     def add(self, rows: list[Row]) -> None:
         """File parsed rows."""
-        self._keep_lists.look_at(rows)
+        self._keep_lists.mark(rows)
         if self._filter is None:
             posts.add(self.buffer, rows, self._projection)
         else:
@@ -214,12 +209,13 @@ class PostSink(RowSink):
     def _add_compiled(self, data: bytes) -> Added | None:
         added = core.add_fast(data, self.buffer)
         if added is not None:
-            self._keep_lists.look_at_slice(data)
+            self._keep_lists.mark_slice(data)
         return added
 
-    def kept(self) -> Found:
-        """Return the posts selected by each keep list."""
-        return self._keep_lists.found(self.buffer.pairs)
+    def finish(self) -> None:
+        """Write the remaining records."""
+        self._keep_lists.mark_posts()
+        super().finish()
 
 
 class UserSink(RowSink):

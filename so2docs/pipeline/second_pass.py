@@ -31,9 +31,9 @@ from so2docs.output.recording import count_and_prepare
 from so2docs.output.segments import Copy, copy_all
 from so2docs.output.writer import Writer
 from so2docs.parse.core import compiled
-from so2docs.parse.keep_lists import Kept
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, integers, kinds_in
 from so2docs.pipeline import bucket, strict
+from so2docs.pipeline.selection import Selection
 from so2docs.pipeline.tasks import BucketResult, BucketTask
 from so2docs.processes.pool import Workers
 from so2docs.progress import Progress, log
@@ -196,7 +196,7 @@ def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) 
     Args:
         spill: The spill.
         buckets: All buckets, each with the size of its JSON.
-        next_id: The first question id that no task read; None if no task read these buckets.
+        next_id: The first question id that no task read; None if no task read a bucket.
 
     Returns:
         Counts of these posts and rows of tables, all as filtered.
@@ -257,7 +257,7 @@ class SecondPass:
         progress: Progress display to update.
         provenance: Provenance of the output.
         cuts: First question ids of the second and later files of the output.
-        kept: Ids of the questions to write; None for all questions.
+        selection: The questions to write; None for all questions.
         counts: Counts of the rows by result so far, without those of the first pass.
         next_id: The next question id; None at the start.
     """
@@ -270,16 +270,12 @@ class SecondPass:
     progress: Progress = field(default_factory=Progress)
     provenance: Provenance | None = None
     cuts: tuple[int, ...] = ()
-    kept: Kept | None = None
+    selection: Selection | None = None
     counts: RowCounts = field(default_factory=RowCounts)
     next_id: int | None = None
 
     def __post_init__(self) -> None:
-        self.buckets, self._not_read = self.spill.buckets(), []
-        if self.kept is not None:
-            numbers = {question_id >> BUCKET_BITS for question_id in self.kept.question_ids}
-            self._not_read = [bucket for bucket in self.buckets if bucket[0] not in numbers]
-            self.buckets = [bucket for bucket in self.buckets if bucket[0] in numbers]
+        self.buckets = self.spill.buckets()
 
     def run(self, workers: Workers, report: Report) -> Written:
         """Write all documents, and finish the files; return their states."""
@@ -380,8 +376,7 @@ class SecondPass:
         return fabricated
 
     def leave_out(self) -> None:
-        """Count rows after the limit, and rows in buckets without kept questions, as filtered."""
-        self.counts += left_out(self.spill, self._not_read, None)
+        """Count rows after the limit as filtered."""
         if self.options.filters.limit is not None:
             self.counts += left_out(self.spill, self.buckets, self.next_id)
 
@@ -435,7 +430,7 @@ class SecondPass:
                         prepared=self.prepared,
                         temporary=self.spill.temporary(next(numbers)) if is_stored else None,
                         strays=self.names.strays_compression,
-                        kept=None if self.kept is None else self.kept.within(ids),
+                        selection=self.selection,
                     )
 
     def write_keyless_strays(self, strays: Output) -> None:

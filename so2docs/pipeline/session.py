@@ -22,21 +22,20 @@ from so2docs.output.index import index_path
 from so2docs.output.new_files import NewFiles
 from so2docs.output.paths import OutputOfConversion, OutputPaths
 from so2docs.output.provenance import UP_TO_DATE, Provenance, parse_files
-from so2docs.parse import keep_lists
-from so2docs.parse.filters import Sample
-from so2docs.parse.keep_lists import Kept
-from so2docs.parse.keys import QUESTION, integers, kinds_in
+from so2docs.parse.keys import integers
+from so2docs.parse.opt_outs import store_lists
 from so2docs.pipeline import strict
 from so2docs.pipeline.first_pass import FirstPass
 from so2docs.pipeline.maps import count_shared_ids, map_badges, map_posts, map_users
 from so2docs.pipeline.second_pass import SecondPass, Written, read_keyless_strays
+from so2docs.pipeline.selection import select
 from so2docs.pipeline.tasks import find_step
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.processes.worker import peak_memory
 from so2docs.progress import Progress, log
 from so2docs.report import Report
 from so2docs.spill import FORMAT, Spill
-from so2docs.store.blocks import BlockReader, default_budget
+from so2docs.store.blocks import default_budget
 from so2docs.store.disk import check_room, free_bytes
 from so2docs.store.id_set import IdSetWriter, count_pages
 from so2docs.store.users import UserTable
@@ -123,11 +122,11 @@ class Session:
         """Claim the spill for the tables in `files`, the posts first."""
         posts, *tables = files
         self.spill = spill
-        self.options = options
         self.run_options = run
         self.names = names
         self.progress = Progress(shown=run.progress)
         self.provenance = Provenance.of(files, options)
+        self.options = options = store_lists(options, spill.folder)
         self.dump_bytes = posts.size
         requested = [run.chunk_bytes or file.chunk_bytes for file in files]
         chunk_bytes, *of_tables = claim(spill, files, self.provenance, requested)
@@ -258,8 +257,6 @@ class Session:
         self.report.dump_bytes, self.report.repaired_characters = end.size, end.repaired
         tallies = self.posts.tallies()
         self.report += RowCounts.total(tallies.values())
-        kept = (tally.kept for _, tally in sorted(tallies.items()))
-        self.kept = keep_lists.combine(self.options.filters, kept)
 
     def spilled_share(self, spilled: Collection[int]) -> str:
         """Describe the share of the posts in the chunks of `spilled`: `42 %`, `all` or `a part`."""
@@ -299,7 +296,7 @@ class Session:
         for step in self.tables:
             add_table(step, ends[step.table.name], self.report)
         self.spill.index()
-        kept = self.select_sample()
+        selection = select(self.spill, self.options.filters)
         self.spill.merge_only(step.table.sequence for step in self.tables)
         if self.options.errors == "strict":
             for step in self.steps:
@@ -320,36 +317,8 @@ class Session:
             prepared,
             self.progress,
             self.provenance.having_read(self.report.dump_bytes),
-            kept=kept,
+            selection=selection,
         )
-
-    def select_sample(self) -> Kept | None:
-        """Return the questions to write, given the size of the sample; None for all questions.
-
-        A question can be in the sample if it becomes a document: it passes the filters.
-        """
-        size = self.options.filters.sample_size
-        if size is None:
-            return self.kept
-        sample = Sample(size)
-        listed = None if self.kept is None else frozenset(self.kept.question_ids)
-        with BlockReader() as reader:
-            for number, _ in self.spill.buckets():
-                kinds: dict[int, int] = {}
-                for path, block in self.spill.blocks(number):
-                    keys = reader.read_keys(path, block)
-                    ids = integers(keys)
-                    for question_id, post_id, kind in zip(
-                        ids[::_FIELDS], ids[1::_FIELDS], kinds_in(keys), strict=True
-                    ):
-                        if question_id == post_id:
-                            kinds.setdefault(question_id, kind)
-                sample.add(
-                    question_id
-                    for question_id, kind in kinds.items()
-                    if kind == QUESTION and (listed is None or question_id in listed)
-                )
-        return Kept(sample.ids(), [] if self.kept is None else self.kept.posts)
 
     def map_users(self, ends: Mapping[str, End]) -> UserTable | None:
         """Map the users, and the badges if they were read; return None if no users were read."""

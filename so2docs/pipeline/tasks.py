@@ -12,12 +12,12 @@ from so2docs.counts import ChunkTally, RowCounts
 from so2docs.options.choices import Compression
 from so2docs.options.table import Options
 from so2docs.output.segments import Segment
-from so2docs.parse.keep_lists import Kept
 from so2docs.registry import find_hook
 from so2docs.store.blocks import Block
 from so2docs.store.users import UserTable
 
 if TYPE_CHECKING:
+    from so2docs.pipeline.selection import Selection
     from so2docs.processes.pool import Workers
     from so2docs.schema import Table
     from so2docs.spill import Spill
@@ -38,7 +38,7 @@ class BucketTask:
         prepared: Result of the preparation of each step in `options.steps`, by name.
         temporary: File for the segments; None to keep the segments in memory.
         strays: Compression of the side file.
-        kept: Ids of the questions to write; None for all questions.
+        selection: The questions to write; None for all questions.
         segment_bytes: Approximate size of a segment, in bytes; 0 for the usual size.
         following: Tasks whose documents may share a segment with the last documents of this task.
     """
@@ -53,7 +53,7 @@ class BucketTask:
     prepared: Mapping[str, Any] = field(default_factory=dict)
     temporary: str | None = None
     strays: Compression = "none"
-    kept: Kept | None = None
+    selection: Selection | None = None
     segment_bytes: int = 0
     following: tuple[BucketTask, ...] = ()
 

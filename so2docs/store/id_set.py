@@ -163,6 +163,13 @@ class IdSet:
             return bool(self._bits[number >> 3] >> (number & 7) & 1)
         return bool(self._far.get(number >> _PAGE_BITS, 0) >> (number & (_PAGE - 1)) & 1)
 
+    def __bool__(self) -> bool:
+        return bool(self._far or self._numbers)
+
+    def isdisjoint(self, ids: Iterable[int]) -> bool:
+        """Whether the set has none of these ids."""
+        return not any(number in self for number in ids)
+
     def find(self, ids: Iterable[int | None]) -> list[bool]:
         """Return whether each id is in the set; False for None."""
         bits, limit = self._bits, self._limit

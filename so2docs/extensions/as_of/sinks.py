@@ -133,7 +133,7 @@ class _PostsOfDate(_OfDate, PostSink):
         return added
 
     def add(self, rows: list[Row]) -> None:
-        self._keep_lists.look_at(self._existence.select(rows, POSTS.dated_by))
+        self._keep_lists.mark(self._existence.select(rows, POSTS.dated_by))
         # The filter keeps the keys of later posts.
         assert self._filter is not None
         self._filter.add(self.buffer, rows)

@@ -35,7 +35,6 @@ from so2docs.parse.filters import (
     post_conditions,
     question_conditions,
 )
-from so2docs.parse.opt_outs import unpack_ids
 from so2docs.progress import log
 from so2docs.report import explain_few
 from so2docs.scan.table import TableReader
@@ -142,7 +141,7 @@ class Scanner:
 
     def save_list(self, name: str, listed: IdList | None) -> str:
         """Write the ids of a list, and return the path of the set."""
-        return self.save(name, [to_pages(unpack_ids(listed))])
+        return self.save(name, [to_pages(listed.ids) if listed is not None else {}])
 
 
 def select_rows(
