@@ -61,9 +61,9 @@ class Found:
     tags: set[Any] = field(default_factory=set)
     wikis: set[tuple[int, int | None, int | None]] = field(default_factory=set)
 
-    def add_users(self, ids: Iterable[int | None]) -> None:
-        """Add the ids of users; None for rows without one."""
-        self.ids["users"].update(user_id for user_id in ids if user_id is not None)
+    def add(self, name: str, ids: Iterable[int | None]) -> None:
+        """Add ids to the set with a name; rows without an id have None."""
+        self.ids[name].update(number for number in ids if number is not None)
 
 
 Look = Callable[[Batch, Found], None]
@@ -197,21 +197,20 @@ def _find_dropped(scanner: Scanner, written: Collection[str]) -> dict[str, str]:
 def _find_edited(users: str, events: Batch, found: Found) -> None:
     """Find the ids of the posts that users edited."""
     events.keep(IdSet(users).find(events.column("UserId")))
-    found.ids["edited"].update(events.column("PostId"))
+    found.add("edited", events.column("PostId"))
 
 
 def _find_posts_by(users: str, dropped: str, edited: str, posts: Batch, found: Found) -> None:
     """Find the posts by users, dropped posts and the answers to these; also edited posts."""
     ids = posts.column("Id")
     is_edited = IdSet(edited).find(ids)
-    found.ids["existing"].update(
-        number for number, known in zip(ids, is_edited, strict=True) if known
-    )
+    known = (number for number, is_known in zip(ids, is_edited, strict=True) if is_known)
+    found.add("existing", known)
     known_posts = IdSet(dropped)
     owners, parents = IdSet(users).find(posts.column("OwnerUserId")), posts.column("ParentId")
     tests = zip(owners, known_posts.find(ids), known_posts.find(parents), strict=True)
     posts.keep([*map(any, tests)])
-    found.ids["dropped"].update(posts.column("Id"))
+    found.add("dropped", posts.column("Id"))
 
 
 def _without(selection: RowSelection, name: str, dropped: dict[str, str]) -> RowSelection:
@@ -326,13 +325,11 @@ def _find_questions(
         question_ids = _question_ids(posts)
         for column, path in lists.items():
             pairs = zip(question_ids, IdSet(path).find(posts.column(column)), strict=True)
-            found.ids[column].update(
-                number for number, is_listed in pairs if is_listed and number is not None
-            )
+            found.add(column, (number for number, is_listed in pairs if is_listed))
     posts.keep([kind == _QUESTION for kind in posts.column("PostTypeId")])
     for condition in question_conditions(filters) + post_conditions(filters):
         posts.keep(_test(posts, condition))
-    found.ids["questions"].update(posts.column("Id"))
+    found.add("questions", posts.column("Id"))
 
 
 def _find_posts(filters: PartFilters, questions: str, posts: Batch, found: Found) -> None:
@@ -353,11 +350,11 @@ def _find_posts(filters: PartFilters, questions: str, posts: Batch, found: Found
         tests = zip(passed, kinds, _test(posts, condition), strict=True)
         passed = [before and (kind != _ANSWER or passes) for before, kind, passes in tests]
     pairs = zip(posts.column("Id"), passed, strict=True)
-    found.ids["left-out"].update(number for number, is_kept in pairs if not is_kept)
+    found.add("left-out", (number for number, is_kept in pairs if not is_kept))
     posts.keep(passed)
-    found.ids["posts"].update(posts.column("Id"))
+    found.add("posts", posts.column("Id"))
     for name in _USERS:
-        found.add_users(posts.column(name))
+        found.add("users", posts.column(name))
     for tags in posts.column("Tags"):
         found.tags.update(tags or ())
 
@@ -383,4 +380,4 @@ def _find_tags(tags: Batch, found: Found) -> None:
 def _find_users(posts: str, rows: Batch, found: Found) -> None:
     """Find the users in the rows that belong to posts."""
     rows.keep(IdSet(posts).find(rows.column("PostId")))
-    found.add_users(rows.column("UserId"))
+    found.add("users", rows.column("UserId"))
