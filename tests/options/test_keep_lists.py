@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.pipeline import bucket, second_pass
+from so2docs.pipeline.tasks import BucketResult, BucketTask
 from so2docs.scan import table
 
 SITE = SAMPLES / "site"
@@ -115,3 +118,24 @@ def test_a_resumed_conversion_keeps_the_same(
         so2docs.convert(SITE, tmp_path / "q.jsonl", **options)
     assert so2docs.convert(SITE, tmp_path / "q.jsonl", **options).resumed
     assert (tmp_path / "q.jsonl").read_bytes() == (tmp_path / "expected.jsonl").read_bytes()
+
+
+@pytest.mark.long
+def test_tasks_do_not_grow_with_the_lists(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Workers map the lists and read the marks of a bucket: no id is sent to them."""
+    sizes: list[int] = []
+    merge_bucket = bucket.merge_bucket
+
+    def measure(task: BucketTask) -> BucketResult:
+        sizes.append(len(pickle.dumps(replace(task, blocks=[]))))
+        return merge_bucket(task)
+
+    monkeypatch.setattr(bucket, "merge_bucket", measure)
+    ids = [*range(1, 100_000)]
+    options: dict[str, Any] = {
+        "keep_users": ids,
+        "keep_posts": ids,
+        "drop_posts": [10**9, *ids[5:]],
+    }
+    so2docs.convert(SITE, tmp_path / "q.jsonl", jobs=1, **options)
+    assert 0 < max(sizes) < 20_000
