@@ -18,10 +18,10 @@ import so2docs
 from so2docs import merge
 from so2docs.output import segments
 from so2docs.output.formats import base
-from so2docs.parse import core, posts, rows
+from so2docs.parse import core, id_set, posts, rows
 from so2docs.pipeline import bucket
 from so2docs.scan import table
-from so2docs.store import blocks, id_set
+from so2docs.store import blocks
 
 STEPS: list[tuple[Any, str, str]] = [
     (table, "read_chunk", "first pass"),

@@ -18,10 +18,10 @@ from so2docs.counts import ChunkTally
 from so2docs.escape import unescape
 from so2docs.options.option import IdList
 from so2docs.options.table import Options, PartFilters
+from so2docs.parse.id_set import IdSet, IdSetWriter, to_pages
 from so2docs.parse.keys import BY_OPTED_OUT
 from so2docs.parse.posts import RecordBuffer, number
 from so2docs.schema import COMMENT, CONTENT, POSTS, TABLES, Row, Table
-from so2docs.store.id_set import IdSet, IdSetWriter, to_pages
 
 Ids = frozenset[int] | IdSet
 

@@ -24,6 +24,7 @@ from so2docs.errors import Location
 from so2docs.options.table import Filters, Options
 from so2docs.parse import core, posts, table_rows
 from so2docs.parse.core import Added
+from so2docs.parse.id_set import Pages, count_pages
 from so2docs.parse.keep_lists import KeepLists
 from so2docs.parse.keys import KEY, integers, walk
 from so2docs.parse.opt_outs import OptOuts
@@ -46,7 +47,6 @@ from so2docs.schema import (
 )
 from so2docs.store.blocks import REJECTED, Block, BlockReader, BlockWriter, check_blocks_match
 from so2docs.store.id_map import IdMap
-from so2docs.store.id_set import Pages, count_pages
 from so2docs.store.users import CLASS_BITS
 
 _FULL_BLOCK = 512 * 1024

@@ -18,12 +18,12 @@ from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, End
 from so2docs.dump.opening import TableFile
 from so2docs.options.table import Options
+from so2docs.parse.id_set import IdSetWriter
 from so2docs.pipeline.filing import FilingTask, file_kept_chunk, open_spill
 from so2docs.processes.pool import Workers
 from so2docs.progress import Progress, log
 from so2docs.scan.table import TableReader
 from so2docs.spill import KEPT, SEQUENCE_BITS, Spill
-from so2docs.store.id_set import IdSetWriter
 
 _KEPT_CHUNKS = KEPT << SEQUENCE_BITS
 

@@ -15,13 +15,13 @@ from itertools import islice
 import orjson
 
 from so2docs.counts import ChunkTally
+from so2docs.parse.id_set import Pages, ids_in_pages
 from so2docs.parse.keys import integers
 from so2docs.parse.posts import stray_line
 from so2docs.schema import TABLES
 from so2docs.spill import SEQUENCE_BITS, Spill
 from so2docs.store.blocks import BlockWriter
 from so2docs.store.id_map import IdMap, IdMapWriter, add_up, keep_lowest
-from so2docs.store.id_set import Pages, ids_in_pages
 from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
 
 _FIELDS = 4

@@ -22,6 +22,7 @@ from so2docs.output.index import index_path
 from so2docs.output.new_files import NewFiles
 from so2docs.output.paths import OutputOfConversion, OutputPaths
 from so2docs.output.provenance import UP_TO_DATE, Provenance, parse_files
+from so2docs.parse.id_set import IdSetWriter, count_pages
 from so2docs.parse.keys import integers
 from so2docs.parse.opt_outs import store_lists
 from so2docs.pipeline import strict
@@ -37,7 +38,6 @@ from so2docs.report import Report
 from so2docs.spill import FORMAT, Spill
 from so2docs.store.blocks import default_budget
 from so2docs.store.disk import check_room, free_bytes
-from so2docs.store.id_set import IdSetWriter, count_pages
 from so2docs.store.users import UserTable
 
 

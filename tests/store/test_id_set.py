@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from so2docs.parse.id_set import IdSet, IdSetWriter, count_pages, ids_in_pages
 from so2docs.parse.keys import KEY, integers
 from so2docs.pipeline.maps import count_shared_ids
-from so2docs.store.id_set import IdSet, IdSetWriter, count_pages, ids_in_pages
 
 IDS = st.one_of(
     st.integers(-2, 20), st.integers(4090, 4100), st.integers(-(2**63), 2**63 - 1), st.just(1 << 32)

@@ -45,8 +45,8 @@ from so2docs.extensions.recipes.recipe import (
 )
 from so2docs.extensions.recipes.record_sets import README, finish_set
 from so2docs.output.file import Output
+from so2docs.parse.id_set import IdSetWriter
 from so2docs.schema import ASKED_LATER
-from so2docs.store.id_set import IdSetWriter
 
 CORPUS, QUERIES, QRELS = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
 QRELS_AS_JSON = "qrels/test.jsonl"

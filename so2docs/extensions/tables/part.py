@@ -4,7 +4,7 @@ A part has the rows of all tables that belong to selected questions. A few passe
 find the ids of its rows, and the ids of dropped posts, before any table is written. The tables have
 no references to rows that are left out, except references that are broken in the dump itself.
 
-Ids are sets on disk (`store/id_set.py`), which workers map. Only the tags and their descriptions,
+Ids are sets on disk (`parse/id_set.py`), which workers map. Only the tags and their descriptions,
 of which a site has few, are in memory.
 """
 
@@ -35,11 +35,11 @@ from so2docs.parse.filters import (
     post_conditions,
     question_conditions,
 )
+from so2docs.parse.id_set import IdSet, IdSetWriter, Pages, ids_in_pages, to_pages
 from so2docs.progress import log
 from so2docs.report import explain_few
 from so2docs.scan.table import TableReader
 from so2docs.schema import DUMP, Table
-from so2docs.store.id_set import IdSet, IdSetWriter, Pages, ids_in_pages, to_pages
 
 _QUESTION, _ANSWER = 1, 2
 _WIKIS = (4, 5)

@@ -10,8 +10,8 @@ from so2docs.extensions.as_of.existence import Existence
 from so2docs.extensions.tables.columns import Batch, date_text
 from so2docs.extensions.tables.options import TableOptions
 from so2docs.parse.filters import limit_milliseconds
+from so2docs.parse.id_set import IdSet
 from so2docs.schema import OTHER
-from so2docs.store.id_set import IdSet
 
 
 @dataclass(frozen=True, slots=True)

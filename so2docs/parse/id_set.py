@@ -18,8 +18,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 
-from so2docs.store.disk import write_all
-
 _PAGE_BITS = 12
 _PAGE = 1 << _PAGE_BITS
 _PAGE_BYTES = _PAGE // 8
@@ -80,7 +78,7 @@ class IdSetWriter(AbstractContextManager["IdSetWriter"]):
         self._near = set[int]()
         self.repeated: Pages = {}
         self._is_finished = False
-        self._file = open(path, "w+b", buffering=0)  # noqa: SIM115
+        self._file = open(path, "w+b")  # noqa: SIM115
 
     def __exit__(self, *exception: object) -> None:
         self._file.close()
@@ -120,7 +118,7 @@ class IdSetWriter(AbstractContextManager["IdSetWriter"]):
     def _write_at(self, offset: int, data: bytes) -> None:
         try:
             self._file.seek(offset)
-            write_all(self._file, data)
+            self._file.write(data)
         except OSError as error:
             error.filename = self.path
             raise
@@ -135,6 +133,7 @@ class IdSetWriter(AbstractContextManager["IdSetWriter"]):
         end = self._file.seek(0, os.SEEK_END)
         data = b"".join(pages) + numbers.tobytes() + _END.pack(len(self._far), len(numbers))
         self._write_at(end, data)
+        self._file.flush()
         self._is_finished = True
 
 
