@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from so2docs.options.table import Filters
 from so2docs.parse.filters import Sample, sample_key
 from so2docs.parse.keys import LISTED, QUESTION, REJECTED_ANSWER, integers, kinds_in
-from so2docs.spill import Spill
 from so2docs.store.blocks import BlockReader
+
+if TYPE_CHECKING:
+    from so2docs.spill import Spill
 
 _FIELDS = 4
 
