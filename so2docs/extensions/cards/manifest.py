@@ -70,6 +70,8 @@ class Manifest(Provenance):
                 input that is not a file.
         """
         advice = f"convert the dump again with {flag('card', True)}"
+        if os.path.isdir(output):
+            raise OutputError(f"{output}: is a folder; give the name of an output of convert in it")
         record = read_provenance(output)
         if record is None and not os.path.exists(output):
             raise OutputError(f"{output}: not found; {advice}")

@@ -141,10 +141,12 @@ def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_p
         ("gone.jsonl", "gone.jsonl: not found; convert the dump again with --card"),
         ("plain.jsonl", "plain.jsonl: has no record"),
         ("bulk.ndjson", "parquet, not elasticsearch"),
+        ("tables", "tables: is a folder; give the name of an output of convert in it"),
     ],
 )
 def test_outputs_without_a_card(name: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "plain.jsonl").write_text("{}\n")
+    (tmp_path / "tables").mkdir()
     so2docs.convert(SITE, tmp_path / "bulk.ndjson", format="elasticsearch")
     result = run("card", tmp_path / name)
     assert result.returncode in (1, 2)
