@@ -1,6 +1,6 @@
 """What an extension may use of the core: products, options, commands, errors and progress.
 
-Extensions that plug into the passes (as-of, history, Parquet, Markdown, remote files) also import
+Extensions that plug into the passes (as-of, history, formats, Markdown, remote files) also import
 the modules that they plug into. Names are imported on first use, because a command needs few of
 them.
 """

@@ -114,6 +114,13 @@ CAPABILITIES = {
             "record in parquet": "footer:read_record",
         },
     ),
+    "formats": Capability(
+        hooks={
+            "format elasticsearch": "bulk:Elasticsearch",
+            "format mongodb": "bulk:MongoDB",
+            "format ravendb": "bulk:RavenDB",
+        },
+    ),
     "remote": Capability(hooks={"remote files": "stores:REMOTE_FILES"}),
 }
 """The capabilities by the name of their folder, those with commands in the order of the help."""

@@ -262,15 +262,15 @@ def test_imports_are_found_at_any_depth(tmp_path: Path, monkeypatch: pytest.Monk
 from typing import TYPE_CHECKING
 import so2docs.spill
 if TYPE_CHECKING:
-    from so2docs.output import formats
+    from so2docs.output import paths
 def inside():
-    from so2docs.output.formats.base import Format
+    from so2docs.output.formats import Format
     import so2docs.merge as merging
 """
     path = tmp_path / "seen.py"
     path.write_text(source)
     monkeypatch.setitem(MODULES, "seen", path)
-    expected = {"spill", "output.formats", "output.formats.base", "merge"}
+    expected = {"spill", "output.formats", "output.paths", "merge"}
     assert of_package("seen") == expected
 
 

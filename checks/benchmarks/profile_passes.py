@@ -16,8 +16,7 @@ from typing import Any
 
 import so2docs
 from so2docs import merge
-from so2docs.output import segments
-from so2docs.output.formats import base
+from so2docs.output import formats, segments
 from so2docs.parse import core, id_set, posts, rows
 from so2docs.pipeline import bucket
 from so2docs.scan import table
@@ -35,7 +34,7 @@ STEPS: list[tuple[Any, str, str]] = [
     (blocks.BlockReader, "read", "  blocks: read, checksum, zstd"),
     (merge, "gather", "  keys and blocks, without the compiled core"),
     (bucket, "join_records", "  compiled core: documents joined"),
-    (base, "compress", "  compress segments"),
+    (formats, "compress", "  compress segments"),
     (segments, "store", "  write segments, by several jobs"),
 ]
 

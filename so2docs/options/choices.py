@@ -24,7 +24,6 @@ class FormatTraits:
         extensions: File name extensions that select the format; the first is the default.
         compressed: Whether files are compressed as a whole. If not, the format has a compression of
             its own.
-        dates: Whether the first pass must write dates as `{"$date": ...}`.
         ids: Whether documents get an id for the target database.
         magic: First bytes of the files, if they contain their record.
         needs: Package that must be installed; None if no package is needed.
@@ -33,7 +32,6 @@ class FormatTraits:
 
     extensions: tuple[str, ...]
     compressed: bool = True
-    dates: bool = False
     ids: bool = False
     magic: bytes = b""
     needs: str | None = None
@@ -47,7 +45,7 @@ FORMATS = {
     "jsonl": FormatTraits(_LINES),
     "json": FormatTraits((".json",)),
     "elasticsearch": FormatTraits(_LINES, ids=True),
-    "mongodb": FormatTraits(_LINES, dates=True, ids=True),
+    "mongodb": FormatTraits(_LINES, ids=True),
     "ravendb": FormatTraits((".ravendbdump", ".json"), ids=True),
     "parquet": FormatTraits(
         (".parquet",), compressed=False, magic=b"PAR1", work=8.0, needs="pyarrow"

@@ -350,11 +350,6 @@ class OutputForm:
         """Whether each file has an index for lookup of documents."""
         return self.format == "jsonl" and self.is_looked_up
 
-    @property
-    def has_dates(self) -> bool:
-        """Whether the spill must contain dates in the notation of this format."""
-        return FORMATS[self.format].dates
-
 
 def _find_transform_options() -> type[TransformOptions]:
     options: type[TransformOptions] = TransformOptions

@@ -20,8 +20,7 @@ from so2docs.parse import bodies
 from so2docs.schema import RESERVED
 
 _DATE = re.compile(
-    rb'"(?:CreationDate":(?:\{"\$date":)?"(\d{4})-(0[1-9]|1[0-2])-'
-    rb'|(?:%b)":)' % "|".join(sorted(RESERVED)).encode()
+    rb'"(?:CreationDate":"(\d{4})-(0[1-9]|1[0-2])-|(?:%b)":)' % "|".join(sorted(RESERVED)).encode()
 )
 """Pattern for the date of a question, which precedes the nested posts and their dates.
 

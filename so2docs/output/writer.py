@@ -19,7 +19,7 @@ from so2docs.options.table import Options
 from so2docs.output import formats
 from so2docs.output.compression import trailer_bytes
 from so2docs.output.file import Output
-from so2docs.output.formats.base import FileFormat
+from so2docs.output.formats import FileFormat
 from so2docs.output.part_files import FileState, explain_errors, part_path
 from so2docs.output.paths import OutputPaths
 from so2docs.output.product import write_record

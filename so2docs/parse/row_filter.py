@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from so2docs.domain import is_date, is_sampled
+from so2docs.domain import is_sampled
 from so2docs.options.field_paths import FieldChoice
 from so2docs.options.table import Filters
 from so2docs.parse import posts
@@ -26,7 +26,7 @@ from so2docs.parse.keys import (
 )
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import Projection, RecordBuffer, number
-from so2docs.schema import ANSWERS, BODY_FROM, DATES, POSTS, Row
+from so2docs.schema import ANSWERS, BODY_FROM, POSTS, Row
 
 _Ids = tuple[int, int, int]
 """Kind, question id and post id."""
@@ -163,38 +163,10 @@ if TYPE_CHECKING:
 
 
 def make_projection(options: Options) -> Projection | None:
-    """Return a function that selects the fields of a post and converts its dates.
-
-    None if the options keep all fields and leave dates unchanged.
-    """
-    steps: list[Projection] = []
+    """Return a function that selects the fields of a post; None if the options keep all fields."""
     fields = options.filters.fields
-    if not fields.has_whole_posts or (options.filters.as_of and not fields.has(BODY_FROM.key)):
-        steps.append(_choice(options))
-    if options.form.has_dates:
-        steps.append(_with_dates)
-    if len(steps) < 2:
-        return steps[0] if steps else None
-
-    def all_steps(row: Row) -> Row:
-        for step in steps:
-            row = step(row)
-        return row
-
-    return all_steps
-
-
-def projection_of_table(options: Options) -> Projection | None:
-    """Return a function that converts the dates in rows of a table; None if they stay unchanged.
-
-    The fields of the row are selected later, when it is nested, because they depend on its position
-    in the document.
-    """
-    return _with_dates if options.form.has_dates else None
-
-
-def _choice(options: Options) -> Projection:
-    fields = options.filters.fields
+    if fields.has_whole_posts and not (options.filters.as_of and not fields.has(BODY_FROM.key)):
+        return None
     needed = fields.hidden(options.nest)
     questions = FieldChoice(fields, also=needed)
     answers = FieldChoice(fields, ANSWERS, needed)
@@ -203,11 +175,3 @@ def _choice(options: Options) -> Projection:
         return (questions if row["PostTypeId"] == QUESTION else answers).of(row)
 
     return choose
-
-
-def _with_dates(row: Row) -> Row:
-    """Convert dates to MongoDB's Extended JSON; other values stay unchanged."""
-    return {
-        name: {"$date": f"{value}Z"} if name in DATES and is_date(value) else value
-        for name, value in row.items()
-    }

@@ -31,7 +31,7 @@ from so2docs.nest import Nest, NestedRow, Post
 from so2docs.options.table import Options
 from so2docs.output import formats
 from so2docs.output.compression import compress_lines
-from so2docs.output.formats.base import OpenSegment
+from so2docs.output.formats import OpenSegment
 from so2docs.output.recording import count_and_prepare
 from so2docs.output.segments import Segment, store
 from so2docs.parse.core import compiled

@@ -29,7 +29,7 @@ from so2docs.parse.keep_lists import KeepLists
 from so2docs.parse.keys import KEY, integers, walk
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import RecordBuffer
-from so2docs.parse.row_filter import RowFilter, make_projection, projection_of_table
+from so2docs.parse.row_filter import RowFilter, make_projection
 from so2docs.parse.rows import Malformed, parse
 from so2docs.parse.table_rows import MOST_USERS
 from so2docs.pipeline import strict
@@ -154,8 +154,7 @@ def needs_rows(options: Options) -> bool:
     filters = options.filters
     if filters.as_of is not None:
         return _selects_rows(replace(filters.of_rows, as_of=None))
-    is_changed = not filters.fields.has_whole_posts or options.form.has_dates
-    return _selects_rows(filters) or is_changed
+    return _selects_rows(filters) or not filters.fields.has_whole_posts
 
 
 def _selects_rows(filters: Filters) -> bool:
@@ -227,19 +226,15 @@ class UserSink(RowSink):
         self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
     ) -> None:
         super().__init__(table, options, writer, posts_map)
-        self._projection = projection_of_table(options)
-        self._is_compiled &= self._projection is None
         self._names = {*USER_ATTRIBUTES}
         self._lines, self._keys, self._written = bytearray(), bytearray(), 0
 
     def add(self, rows: list[Row]) -> None:
         """File parsed rows."""
-        project = self._projection
         rows = self.opt_outs.filter(rows, self.buffer)
         for row in table_rows.reject(self.buffer, self._table, rows):
             attributes = {name: value for name, value in row.items() if name in self._names}
-            json = orjson.dumps(attributes if project is None else project(attributes))
-            self._add(row["Id"], json)
+            self._add(row["Id"], orjson.dumps(attributes))
 
     def _add_compiled(self, data: bytes) -> Added | None:
         compiled = core.read_records(data, self._table)
@@ -333,11 +328,10 @@ class NestedSink(RowSink):
         self._counts = table.kind == VOTE
         self._bounties = RecordBuffer()
         self._is_nested = table.name in options.nest
-        self._projection = projection_of_table(options) if self._is_nested else _leave_all_out
+        self._projection = None if self._is_nested else _leave_all_out
         self._has_core = self._is_compiled
         if not self._counts:
-            is_whole = self._projection is None or not self._is_nested
-            self._is_compiled &= is_whole and not self.opt_outs.needs_rows
+            self._is_compiled &= not self.opt_outs.needs_rows
         self.malformed = f"malformed_{table.row}"
         self._read: list[tuple[bytes, bytes]] = []
 

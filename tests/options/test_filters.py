@@ -419,7 +419,7 @@ def test_bad_values(options: dict[str, Any], problem: str, tmp_path: Path) -> No
     [
         ({}, False),
         ({"limit": 3, "split": "1GB", "format": "elasticsearch"}, False),
-        ({"format": "mongodb"}, True),
+        ({"format": "mongodb"}, False),
         ({"body": "text"}, False),
         ({"drop_fields": "Body"}, True),
         ({"sample": "1%"}, True),

@@ -93,9 +93,7 @@ def members(table: Table, jsons: Iterable[bytes], find_user: FindUser | None) ->
 
 
 def _time(row: Row) -> tuple[str, int]:
-    date = row.get("CreationDate", "")
-    # In MongoDB's form, a date is an object.
-    return date["$date"] if isinstance(date, dict) else date, row["Id"]
+    return row.get("CreationDate", ""), row["Id"]
 
 
 def _revision(rows: list[Row]) -> _Revision:

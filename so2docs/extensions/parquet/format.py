@@ -18,7 +18,7 @@ from so2docs.extensions.parquet import footer
 from so2docs.merge import Document
 from so2docs.nest import Buffer
 from so2docs.options.table import Options
-from so2docs.output.formats.base import Format, OpenSegment
+from so2docs.output.formats import Format, OpenSegment
 from so2docs.output.provenance import KEY
 from so2docs.output.segments import Journal, Segment
 

@@ -24,7 +24,7 @@ from so2docs.extensions.tables.columns import Batch, TableColumns
 from so2docs.extensions.tables.sql import Dialect, column_types
 from so2docs.options.choices import Compression, TableFormat
 from so2docs.output.file import Output
-from so2docs.output.formats.base import FileFormat
+from so2docs.output.formats import FileFormat
 from so2docs.output.part_files import FileState, finish_file, part_path
 from so2docs.output.segments import Journal, Segment, copy_all
 from so2docs.output.writer import OpenFiles

@@ -1,9 +1,12 @@
-"""The interface of file formats, and the formats of documents that are framed JSON."""
+"""The formats of documents: their interface, and those of the core, which are framed JSON.
+
+Properties that are needed without importing the class are in `options.choices`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import orjson
 
@@ -14,6 +17,7 @@ from so2docs.options.field_paths import ALL_FIELDS, Fields
 from so2docs.options.table import Options, OutputForm
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.segments import Journal, Segment
+from so2docs.registry import find_hook
 
 
 class FileFormat:
@@ -168,57 +172,15 @@ class JsonArray(Format):
         return b"\n]\n"
 
 
-class Elasticsearch(Format):
-    """Pairs of lines for the bulk API of Elasticsearch and OpenSearch.
-
-    `_id` is the question id, or SITE/id if documents have a field with the site.
-    """
-
-    def __init__(self, form: OutputForm, **settings: Any) -> None:
-        super().__init__(form, **settings)
-        self._index = orjson.dumps(form.elasticsearch_index)
-
-    def frame(self, document: Document) -> Iterable[Buffer]:
-        """Return the `index` action line and the document line."""
-        names = self._index, self.id_prefix, document.question_id
-        return [b'{"index":{"_index":%b,"_id":"%b%d"}}\n' % names, *document.parts, b"}\n"]
+_CORE: dict[str, type[Format]] = {"jsonl": JsonLines, "json": JsonArray}
 
 
-class RavenDB(Format):
-    """The import and export format of RavenDB.
-
-    The importer (StreamSource in RavenDB's source) reads `BuildVersion` first, then a section named
-    `Docs`; a document's id and collection are in its `@metadata`. Build 40000 is the first with
-    this form of metadata, which every later release reads.
-    """
-
-    header = b'{"BuildVersion":40000,"Docs":[\n'
-    between = b",\n"
-
-    def frame(self, document: Document) -> Iterable[Buffer]:
-        """Return the document as a JSON object with its `@metadata`."""
-        comma = b"" if document.is_empty else b","
-        metadata = b'%b"@metadata":{"@id":"questions/%b%d","@collection":"Questions"}}' % (
-            comma,
-            self.id_prefix,
-            document.question_id,
-        )
-        return [*document.parts, metadata]
-
-    def footer(self, journal: Journal, record: bytes = b"") -> bytes:
-        """Return the end of the documents, and the end of the file."""
-        return b"\n]}\n"
+def find_class(name: str) -> type[Format]:
+    """Return the class of a format."""
+    format_class: type[Format] = _CORE.get(name) or find_hook(f"format {name}")
+    return format_class
 
 
-class MongoDB(Format):
-    """JSON lines for `mongoimport`; `_id` is the question id or SITE/id, and dates have a type.
-
-    The form is relaxed Extended JSON v2 of the MongoDB specifications.
-    """
-
-    def frame(self, document: Document) -> Iterable[Buffer]:
-        """Return the document as a JSON object that starts with `_id`, followed by a line feed."""
-        quote, comma = b"" if self.site is None else b'"', b"" if document.is_empty else b","
-        names = quote, self.id_prefix, document.question_id, quote, comma
-        opening = b'{"_id":%b%b%d%b%b' % names
-        return [opening, document.parts[0][1:], *document.parts[1:], b"}\n"]
+def of(options: Options) -> Format:
+    """Make the format object for an output with these options."""
+    return find_class(options.form.format).of(options)

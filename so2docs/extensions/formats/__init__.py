@@ -1,0 +1,1 @@
+"""Formats for the bulk importers of databases: Elasticsearch, MongoDB and RavenDB."""
