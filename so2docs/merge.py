@@ -261,7 +261,7 @@ class DocumentBuilder:
 
         Collects the strays, and counts the rows left out.
         """
-        nested, is_left_out = self._nest(question_id, group)
+        nested, is_left_out = self._nest(group)
         document = self._document(nested, _by_post(rows)) if nested else None
         if self.nest is not None and rows:
             post_ids = {post_id for post_id, *_ in nested}
@@ -269,7 +269,7 @@ class DocumentBuilder:
             self.strays += self.nest.reject(question_id, group, orphans, filtered=is_left_out)
         return document
 
-    def _nest(self, question_id: int, group: list[Post]) -> tuple[list[Post], bool]:
+    def _nest(self, group: list[Post]) -> tuple[list[Post], bool]:
         """Return the posts of a document, question first, and whether it was filtered.
 
         If there is no document to write, the list is empty.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,6 @@ from so2docs.options.table import (
     Options,
     OutputForm,
 )
-from so2docs.output.provenance import File
 from so2docs.parse.core import choose_core
 from so2docs.pipeline.tasks import find_step
 from so2docs.progress import log
@@ -120,11 +119,3 @@ def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) 
         options = replace(options, step_tables=step_tables)
         step.check(options, source.site())
     return options
-
-
-def find_input(source: Source, nest: Iterable[str]) -> list[File]:
-    """Identify the files that a conversion would read: the posts, then the nested tables."""
-    if source.is_stream:
-        return [File.read_once("posts", "")]
-    files = source.find_to_convert(tables_to_nest(nest, {}), {})
-    return [File.of_table(file) for file in files]

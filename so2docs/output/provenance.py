@@ -29,7 +29,6 @@ from so2docs.report import Report
 
 if TYPE_CHECKING:
     from so2docs.dump.opening import TableFile
-    from so2docs.dump.source import Source
 
 CONTRACT = 1
 """Version of the documents. Increase it when the same dump and options would give other
@@ -249,12 +248,6 @@ def make_record(
 ) -> Provenance:
     """Make the record of a product of this version of so2docs, without counts."""
     return Provenance(kind, __version__, contract, options, tuple(files), site)
-
-
-def identify_tables(source: Source, names: tuple[str, ...], advice: str) -> list[File]:
-    """Identify the files that contain these tables of a dump."""
-    with source:
-        return [File.of_table(file) for file in source.find_tables(names, advice)]
 
 
 def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:

@@ -15,16 +15,13 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 from so2docs.errors import naming_flags
-
-_OBJECTS = 100_000
-"""New objects before a garbage collection: rows have no reference cycles."""
 
 in_worker = threading.Event()
 """Set in worker processes."""
@@ -74,17 +71,6 @@ def _serve(pipe: BinaryIO, results: BinaryIO) -> None:
             functions.add(function)
             gc.freeze()  # Exclude imported objects from collections: this saves 3 % of the time.
         _write(results, answer)
-
-
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Collect garbage rarely where rows, which have no reference cycles, fill a single process."""
-    thresholds = gc.get_threshold()
-    gc.set_threshold(thresholds[0] and _OBJECTS, *thresholds[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
 
 
 def _write(results: BinaryIO, answer: bytes) -> None:

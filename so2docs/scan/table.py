@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, Dump
 from so2docs.dump.opening import TableFile
-from so2docs.dump.source import Source
 from so2docs.errors import DumpError
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import Bar, Progress, Shown
 from so2docs.scan.chunk import ChunkResult, ChunkTask, Visitor, read_chunk
-from so2docs.schema import Table
 
 if TYPE_CHECKING:
     from so2docs.dump.stream import AnyDump
@@ -89,43 +86,6 @@ def start_reader(
     jobs = choose_jobs(jobs, sum(file.size for file in files))
     with Workers(jobs) as workers, bars:
         yield TableReader(workers, bars, work_dir, jobs)
-
-
-def visit_tables(
-    source: Source,
-    visitors: Mapping[str, OpenVisitor],
-    folder: str,
-    advice: str,
-    *,
-    jobs: int | None,
-    progress: Shown,
-) -> Generator[tuple[Table, ChunkResult], None, None]:
-    """Read tables of a dump with visitors. An archive is read only once, from start to end.
-
-    Args:
-        source: The dump.
-        visitors: Opens the visitor of a chunk, by name of the table.
-        folder: Folder for temporary files.
-        advice: Advice for the error if a table is missing.
-        jobs: Number of worker processes. If None, all cores, or one process for a small dump.
-        progress: Show progress bars.
-
-    Yields:
-        The table and the result of each chunk.
-    """
-    with source:
-        files = source.find_tables(visitors, advice)
-        with start_reader(files, folder, jobs=jobs, progress=progress) as reader:
-            for file in files:
-                visit = partial(_choose, visitors[file.table.name])
-                with reader.open(file, visit, folder, LARGE_CHUNK_BYTES) as (_, results):
-                    for result in results:
-                        yield file.table, result
-
-
-def _choose(visitor: OpenVisitor, chunk: Chunk) -> OpenVisitor:
-    """Return the same visitor for every chunk of a table."""
-    return visitor
 
 
 def _read_to_end(
