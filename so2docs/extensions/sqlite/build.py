@@ -114,11 +114,12 @@ def find_database(
     check_is_dump(path)
     source = Source(path)
     source.check_named("tables are read")
-    files, read_first = _find_tables(source, options)
-    if POSTS not in [file.table for file in files]:
-        raise OptionError(f"a database needs the posts; add posts to {flag('only')}")
+    with source:
+        files, read_first = _find_tables(source, options)
+        if POSTS not in [file.table for file in files]:
+            raise OptionError(f"a database needs the posts; add posts to {flag('only')}")
+        inputs = {file.table.name: File.of_table(file) for file in (*read_first, *files)}
     host = options.site or source.published_host() or published_host(site_from_name(path))
-    inputs = {file.table.name: File.of_table(file) for file in (*read_first, *files)}
     record = make_record("sqlite", FORMAT, recorded(options), inputs.values(), host)
     output = os.fspath(database) if database is not None else f"{site_from_name(path)}.db"
     return DatabaseFile(output, record, source, options)
@@ -159,7 +160,7 @@ class DatabaseFile(Product[Database]):
     ) -> None:
         super().__init__(path, provenance, [file.name for file in provenance.input])
         self.options, self._source = options, source
-        self._files, self._read_first = _find_tables(source, options)
+        self._files: list[TableFile] = []
 
     def recorded_files(self, files: NewFiles) -> list[tuple[str, FileState]]:
         """Return the database alone: users may edit the files for Datasette."""
@@ -206,18 +207,14 @@ class DatabaseFile(Product[Database]):
         with (
             disk_errors(),
             resumable(False),
-            self._source,
-            open_run(
-                self._source,
-                options,
-                self._files,
-                self._read_first,
-                folder=folder,
-                progress=progress,
-            ) as run,
+            self._source as source,
         ):
-            writer = SqliteWriter(self.path, texts_of_posts, describe)
-            tables = run.write(self.path, self._files, writer, files)
+            self._files, read_first = _find_tables(source, self.options)
+            with open_run(
+                source, options, self._files, read_first, folder=folder, progress=progress
+            ) as run:
+                writer = SqliteWriter(self.path, texts_of_posts, describe)
+                tables = run.write(self.path, self._files, writer, files)
         for name, content in self._datasette_files(
             part_path(self.path), force=self.options.force
         ).items():
