@@ -36,8 +36,8 @@ def test_documents_report_is_complete_at_the_end(samples: Path) -> None:
     documents = so2docs.documents(samples / "strays.xml")
     with pytest.raises(So2docsError, match="is not complete; read all documents"):
         documents.report  # noqa: B018
-    assert len(list(documents)) == 2
-    assert sum(documents.report.strays.values()) == 18
+    assert len(list(documents)) == 3
+    assert sum(documents.report.strays.values()) == 15
 
 
 def test_documents_leave_no_spill_behind_when_stopped_early(samples: Path, tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_report_reads_well(samples: Path, tmp_path: Path) -> None:
     assert json.loads(json.dumps(report.as_dict()))["rows"] == 24
     html = report._repr_html_()
     assert html.startswith("<table>")
-    assert "<th style='text-align:left'>questions</th><td style='text-align:left'>2</td>" in html
+    assert "<th style='text-align:left'>questions</th><td style='text-align:left'>3</td>" in html
     assert report.strays_path == str(tmp_path / ".q.jsonl.gz.strays.gz")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.command import run_python
+from support.keywords_text import CLASSES
 from support.places import CHECKOUT
 
 import so2docs
@@ -70,7 +71,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     listed = re.findall(r"^### (?:class )?`(.+)`$", page, re.MULTILINE)
     listed += re.findall(r"^\| <a id=.*?></a>`(\w+)`", page, re.MULTILINE)
     assert len(listed) == len(set(listed))
-    assert set(listed) == {*so2docs.__all__, "open"} - {"__version__"}
+    assert set(listed) == {*so2docs.__all__, "open", *CLASSES} - {"__version__"}
 
 
 def test_links_to_options_lead_to_the_table() -> None:

@@ -26,7 +26,6 @@ PAGES = (
     "docs/history.md",
     "docs/reading.md",
     "docs/tables.md",
-    "docs/tags.md",
     "docs/sources.md",
     "docs/datasets.md",
     "docs/publishing.md",

@@ -136,9 +136,15 @@ def write_lists(folder: Path) -> dict[str, Path]:
     return {name: folder / file for name, file in BOTH.items()}
 
 
+ID_SETS = {f"{name}.map" for name in BOTH}
+"""Files with a bit for each id up to the greatest one in a list, and no text."""
+
+
 def contents(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield every file below a folder as text: decompressed, or as values of its columns."""
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        if path.name in ID_SETS:
+            continue
         data = path.read_bytes()
         if data.startswith(b"PAR1"):
             data += repr(pq.read_table(path).to_pylist()).encode()
