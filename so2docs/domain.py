@@ -22,19 +22,6 @@ MOMENT = re.compile(rf"({_DAY})T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:\.(\d{{1,3
 
 _TYPED_DATE = re.compile(rf"{_DAY}(T\d\d:\d\d(:\d\d(\.\d{{1,3}})?)?)?", re.ASCII)
 
-SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
-    ("below 0", None, -1),
-    ("0", 0, 0),
-    ("1", 1, 1),
-    ("2", 2, 2),
-    ("3-4", 3, 4),
-    ("5-9", 5, 9),
-    ("10-24", 10, 24),
-    ("25-99", 25, 99),
-    ("100+", 100, None),
-)
-"""Bins of a score histogram, narrower for frequent scores: label, lowest and highest score."""
-
 
 def license_at(date: object) -> str | None:
     """Return the licence, such as `CC BY-SA 4.0`, of content created on a date; None if unknown."""
@@ -51,23 +38,9 @@ def license_url(name: str) -> str | None:
     return f"https://creativecommons.org/licenses/by-sa/{version}/"
 
 
-def licenses_between(first: str | None, last: str | None) -> list[str]:
-    """Return the licences of content created between two days, the latest first.
-
-    All licences are returned if the days are unknown.
-    """
-    starts = licenses()
-    newest, oldest = license_at(last) or starts[0][0], license_at(first) or starts[-1][0]
-    return [name for name, _ in starts if oldest <= name <= newest]
-
-
 def licenses() -> list[tuple[str, str]]:
     """Return all licences, the latest first, each with its first day (empty for the oldest)."""
     return [(_NAME + version, start) for start, version in _LICENSES]
-
-
-CREDITED = ("Id", "CreationDate", "OwnerUserId", "OwnerDisplayName", "ContentLicense")
-"""Attributes of a post that are needed for the attribution."""
 
 
 def rank_by_votes(answer_id: int, score: int, accepted_id: int | None) -> tuple[bool, int]:
@@ -88,15 +61,6 @@ def rank(question: dict[str, Any]) -> list[dict[str, Any]]:
         return answers
     accepted = question.get("AcceptedAnswerId")
     return sorted(answers, key=lambda a: (*rank_by_votes(a["Id"], score(a), accepted), a["Id"]))
-
-
-def keep_best(question: dict[str, Any]) -> None:
-    """Remove all answers except the one with the highest score.
-
-    Among answers with equal scores, an accepted answer is kept, or else the one with the lowest id.
-    """
-    if answers := rank(question):
-        question["Answers"] = [max(answers, key=score)]
 
 
 def is_date(text: str) -> bool:

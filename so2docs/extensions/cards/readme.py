@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from so2docs.counts import plural
-from so2docs.domain import LICENSE_FILE, licenses_between, site_language
+from so2docs.domain import LICENSE_FILE, license_at, licenses, site_language
 from so2docs.escape import for_terminal, on_one_line, to_yaml
 from so2docs.extensions.cards.columns import describe_columns
 from so2docs.extensions.cards.manifest import Manifest
@@ -139,7 +139,7 @@ def _licenses(outputs: Iterable[DescribedOutput]) -> list[str]:
     names = {
         name
         for counts in (output.manifest.counts for output in outputs)
-        for name in licenses_between(counts.get("first_day"), counts.get("last_day"))
+        for name in _licenses_between(counts.get("first_day"), counts.get("last_day"))
     }
     return sorted(names, reverse=True)
 
@@ -391,3 +391,13 @@ def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
         value = ",".join(value)
     values = value if isinstance(value, list) else [value]
     return [word for item in values for word in (option, str(item))]
+
+
+def _licenses_between(first: str | None, last: str | None) -> list[str]:
+    """Return the licences of content created between two days, the latest first.
+
+    All licences are returned if the days are unknown.
+    """
+    starts = licenses()
+    newest, oldest = license_at(last) or starts[0][0], license_at(first) or starts[-1][0]
+    return [name for name, _ in starts if oldest <= name <= newest]

@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from so2docs.domain import CREDITED, last_moment
+from so2docs.domain import last_moment
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.extensions.recipes.catalog import ALIASES, NAMES, load_recipe
 from so2docs.extensions.recipes.recipe import BEST, QUERIES_UNTIL, Recipe
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from so2docs.output.part_files import FileState
     from so2docs.output.paths import OutputPaths
     from so2docs.report import Report
+
+_CREDITED = ("Id", "CreationDate", "OwnerUserId", "OwnerDisplayName", "ContentLicense")
+"""Attributes of a post that are needed for the attribution."""
 
 RECORDS = "records.jsonl"
 """Name of the temporary file from which a recipe makes several files."""
@@ -304,7 +307,7 @@ class RecipeOptions(TransformOptions):
         needed: list[str] = []
         subject = flag("attribution", True)
         if self.transform is not None and self.transform.attributed:
-            needed = [*CREDITED, *(f"Answers.{name}" for name in CREDITED if fields.has_answers)]
+            needed = [*_CREDITED, *(f"Answers.{name}" for name in _CREDITED if fields.has_answers)]
         if self.recipe is not None:
             subject = flag("recipe", self.recipe.spec)
             needed += self.recipe.recipe.fields

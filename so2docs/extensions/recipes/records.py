@@ -7,11 +7,12 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import orjson
 
 from so2docs.counts import RowCounts
-from so2docs.domain import keep_best, share_of
+from so2docs.domain import rank, score, share_of
 from so2docs.errors import RecipeError
 from so2docs.extensions.recipes.attribution import attribute, locate
 from so2docs.extensions.recipes.catalog import NAMES
@@ -64,7 +65,7 @@ class RecordMaker:
         if recipe.questions_only:
             document["Answers"] = []
         elif recipe.best_only:
-            keep_best(document)
+            _keep_best(document)
         if recipe.without_banner and "Body" in document:
             document["Body"] = _BANNER.sub("", document["Body"], count=1)
         for change in self._body_changes(json):
@@ -200,3 +201,12 @@ def make_records(
         if recipe.name:
             counts.records = (counts.records or 0) + count
             counts.without_record = (counts.without_record or 0) + (not count)
+
+
+def _keep_best(question: dict[str, Any]) -> None:
+    """Remove all answers except the one with the highest score.
+
+    Among answers with equal scores, an accepted answer is kept, or else the one with the lowest id.
+    """
+    if answers := rank(question):
+        question["Answers"] = [max(answers, key=score)]

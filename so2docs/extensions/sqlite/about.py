@@ -13,12 +13,25 @@ from urllib.parse import quote
 
 import orjson
 
-from so2docs.domain import SCORE_BINS, site_language
+from so2docs.domain import site_language
 from so2docs.errors import OutputError, flag
 from so2docs.escape import printable
 from so2docs.extensions.tables.sqlite_writer import SEARCH
 from so2docs.output.provenance import Provenance, load
 from so2docs.store.sqlite_errors import sqlite_errors
+
+SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
+    ("below 0", None, -1),
+    ("0", 0, 0),
+    ("1", 1, 1),
+    ("2", 2, 2),
+    ("3-4", 3, 4),
+    ("5-9", 5, 9),
+    ("10-24", 10, 24),
+    ("25-99", 25, 99),
+    ("100+", 100, None),
+)
+"""Bins of a score histogram, narrower for frequent scores: label, lowest and highest score."""
 
 FORMAT = 12
 """Version of the database; databases with any other version are rejected."""

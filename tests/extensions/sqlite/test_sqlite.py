@@ -28,7 +28,7 @@ from support.places import DUMPS, SAMPLES, real_dumps
 
 import so2docs
 from so2docs.errors import STARTS_OVER
-from so2docs.extensions.sqlite.about import read_about
+from so2docs.extensions.sqlite.about import SCORE_BINS, read_about
 from so2docs.extensions.sqlite.texts import html_to_text
 from so2docs.parse.bodies import converter
 from so2docs.schema import DUMP
@@ -515,3 +515,13 @@ print(peak_memory(), written)
         assert written < 2.5 * path.stat().st_size
     assert peaks[1] < peaks[0] * 1.15
     assert peaks[1] < 256 * 1024 * 1024
+
+
+def test_every_score_is_in_one_bin() -> None:
+    for score in range(-5, 200):
+        bins = [
+            label
+            for label, low, high in SCORE_BINS
+            if (low is None or score >= low) and (high is None or score <= high)
+        ]
+        assert len(bins) == 1
