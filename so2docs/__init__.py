@@ -55,10 +55,9 @@ if TYPE_CHECKING:
     from so2docs.extensions.tables.report import FlatTable, TablesReport
     from so2docs.extensions.tables.stream import Rows, rows
     from so2docs.extensions.tables.tables import tables
-    from so2docs.reader.collection import Collection
+    from so2docs.reader.collection import Collection, Selection
     from so2docs.reader.collection import open as open  # noqa: A004
     from so2docs.reader.reading import read
-    from so2docs.reader.selection import Selection
     from so2docs.report import Report
 
 # `open` is left out of `__all__`, so that `from so2docs import *` does not hide the builtin.
@@ -89,7 +88,7 @@ _MODULES = {
     "MalformedDumpError": "errors", "OptionError": "errors", "OutputError": "errors",
     "OutputExistsError": "errors", "OutputNotFoundError": "errors",
     "Recipe": "extensions.recipes.recipe", "RecipeError": "errors", "Report": "report",
-    "RowCounts": "counts", "Rows": "extensions.tables.stream", "Selection": "reader.selection",
+    "RowCounts": "counts", "Rows": "extensions.tables.stream", "Selection": "reader.collection",
     "Setting": "extensions.recipes.recipe", "SiteResult": "extensions.sites.tasks",
     "So2docsError": "errors", "SpillError": "errors", "SpillTakenError": "errors",
     "StrictError": "errors", "Summary": "extensions.changes.compare", "TableCounts": "counts",

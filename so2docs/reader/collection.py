@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -50,6 +50,7 @@ from so2docs.output.product import read_recipe
 from so2docs.output.provenance import Provenance
 from so2docs.output.provenance import load as load_provenance
 from so2docs.output.segments import Segment
+from so2docs.parse.filters import question_conditions
 from so2docs.progress import bar, log
 from so2docs.reader.reading import (
     MOST_LINE_BYTES,
@@ -59,7 +60,6 @@ from so2docs.reader.reading import (
     find_line,
     replaced_error,
 )
-from so2docs.reader.selection import Selection
 from so2docs.zstd import ZstdError
 
 # Segments of an output without an index.
@@ -539,3 +539,34 @@ def open(  # noqa: A001
         OutputError: The file cannot be read, is damaged, or cannot be indexed.
     """
     return Collection(os.fspath(path), progress=progress)
+
+
+class Selection:
+    """A selection of documents, which can be iterated over any number of times.
+
+    Args:
+        documents: Returns the documents to select from.
+        path: Name of the output, for messages.
+        filters: The filters.
+    """
+
+    def __init__(
+        self, documents: Callable[[], Iterable[Question]], path: str, filters: QuestionFilters
+    ) -> None:
+        self._documents, self._path = documents, path
+        self._conditions = question_conditions(filters)
+
+    def __iter__(self) -> Iterator[Question]:
+        return filter(self._passes, self._documents())
+
+    def _passes(self, document: Any) -> bool:
+        try:
+            if not isinstance(document.get("CreationDate", ""), str):
+                raise TypeError
+            return all(condition.holds(document) for condition in self._conditions)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            number = document.get("Id") if isinstance(document, dict) else None
+            raise OutputError(
+                f"{self._path}: question {number}: a value has an unexpected type; `where` needs "
+                "JSON lines, and does not support the format mongodb"
+            ) from error
