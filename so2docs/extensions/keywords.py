@@ -28,6 +28,7 @@ class RowKeywords(QuestionKeywords, total=False):
     keep_posts: str | os.PathLike[str] | Iterable[int] | None
     drop_users: str | os.PathLike[str] | Iterable[int] | None
     drop_posts: str | os.PathLike[str] | Iterable[int] | None
+    drop_fabricated: bool
     as_of: str | date | None
     body: Literal["html", "text", "markdown"]
     errors: Literal["repair", "skip"]

@@ -187,6 +187,11 @@ class PartFilters(QuestionFilters):
         more="The ids are given as in `keep_users`. The answers to the questions are also left "
         "out.",
     )
+    drop_fabricated: bool = _filter(
+        "Leave out the made-up question and answer (ids above 1,000,000,000) in two releases.",
+        False,
+        is_rare=True,
+    )
 
     def __post_init__(self) -> None:
         QuestionFilters.__post_init__(self)
@@ -203,11 +208,6 @@ class Filters(PartFilters):
     was in the dump, and which of two posts with the same id came first.
     """
 
-    drop_fabricated: bool = _filter(
-        "Leave out the made-up question and answer (ids above 1,000,000,000) in two releases.",
-        False,
-        is_rare=True,
-    )
     as_of: str | None = _filter(
         "Restore the site as of a time or a day's end (UTC).",
         accepts=str | date | None,

@@ -81,10 +81,11 @@ def answer_conditions(filters: PartFilters) -> list[Condition]:
 
 def post_conditions(filters: PartFilters) -> list[Condition]:
     """Return the conditions on the attributes of both questions and answers."""
+    conditions = [NOT_FABRICATED] if filters.drop_fabricated else []
     limit = filters.max_body
-    if limit is None:
-        return []
-    return [Condition("Body", lambda body: len((body or "").encode()) <= limit)]
+    if limit is not None:
+        conditions.append(Condition("Body", lambda body: len((body or "").encode()) <= limit))
+    return conditions
 
 
 def sample_key(question_id: int) -> int:

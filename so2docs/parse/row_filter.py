@@ -100,8 +100,6 @@ class RowFilter:
         """Whether the attributes of a question or an answer, typed or not, pass the filters."""
         if kind == ANSWER and not self._with_answers:
             return False
-        if self._drops_fabricated and not NOT_FABRICATED.holds(row):
-            return False
         return all(condition.holds(row) for condition in self._conditions[kind])
 
     def keep_of_rejected(self, kind: int, row: Row) -> bytes:

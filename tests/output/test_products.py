@@ -104,6 +104,7 @@ _FILTERS: dict[str, Any] = {
     "as_of": None,
     "drop_users": None,
     "drop_posts": None,
+    "drop_fabricated": True,
 }
 
 

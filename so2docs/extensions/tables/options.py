@@ -44,15 +44,15 @@ def _table_names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
 
 
 _NO_FILTERS = PartFilters()
-_FILTERS_OF_ROWS = {"since", "until", "drop_users", "drop_posts"}
+_FILTERS_OF_ROWS = {"since", "until", "drop_users", "drop_posts", "drop_fabricated"}
 
 
 @dataclass(frozen=True, slots=True)
 class RowOptions(PartFilters):
     """Options for reading the rows of tables.
 
-    With any filter except dates and drop lists, only the part of the site that belongs to the
-    selected questions is read.
+    With any filter except dates and those that leave out users or posts, only the part of the site
+    that belongs to the selected questions is read.
     """
 
     since: str | None = like(
@@ -107,8 +107,9 @@ class RowOptions(PartFilters):
 
     @property
     def has_drops(self) -> bool:
-        """Whether users or posts are left out."""
-        return self.drop_users is not None or self.drop_posts is not None
+        """Whether listed users or posts, or made-up posts, are left out."""
+        lists = (self.drop_users, self.drop_posts)
+        return self.drop_fabricated or any(listed is not None for listed in lists)
 
     @property
     def skip_malformed(self) -> bool:

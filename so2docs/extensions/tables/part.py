@@ -29,6 +29,7 @@ from so2docs.extensions.tables.visitors import BatchVisitor
 from so2docs.options.option import IdList
 from so2docs.options.table import PartFilters
 from so2docs.parse.filters import (
+    NOT_FABRICATED,
     Condition,
     Sample,
     answer_conditions,
@@ -168,15 +169,20 @@ def _find_dropped(scanner: Scanner, written: Collection[str]) -> dict[str, str]:
     """Find the ids of the posts to leave out.
 
     Returns:
-        Paths of sets of ids, by table: `posts` has listed posts, posts by listed users and the
-        answers to both; `history` has posts that are not in the dump and that listed users edited.
-        Other events of these posts may repeat their text.
+        Paths of sets of ids, by table: `posts` has listed posts, posts by listed users, made-up
+        posts and the answers to these; `history` has posts that are not in the dump and that listed
+        users edited. Other events of these posts may repeat their text.
     """
     options = scanner.options
     no_drops = replace(options, drop_users=None, drop_posts=None)
     everything = replace(scanner, options=no_drops, restored=None)
     users = scanner.save_list("dropped-users", options.drop_users)
-    dropped = scanner.save_list("dropped-posts", options.drop_posts)
+    with scanner.new_set("dropped-posts") as posts:
+        posts.add(to_pages(options.drop_posts.ids if options.drop_posts is not None else ()))
+        if options.drop_fabricated:
+            everything.scan("posts", _find_made_up, {"dropped": posts})
+        posts.finish()
+    dropped = posts.path
     with scanner.new_set("edited") as edited:
         if "history" in written and not options.has_part and options.drop_users is not None:
             everything.scan("history", partial(_find_edited, users), {"edited": edited})
@@ -192,6 +198,12 @@ def _find_dropped(scanner: Scanner, written: Collection[str]) -> dict[str, str]:
     known = IdSet(existing.path)
     missing = ({page: bits & ~known.page(page)} for page, bits in IdSet(edited.path).pages())
     return {"posts": dropped, "history": scanner.save("missing", missing)}
+
+
+def _find_made_up(posts: Batch, found: Found) -> None:
+    """Find the posts that the publisher made up."""
+    ids = posts.column("Id")
+    found.add("dropped", (number for number in ids if not NOT_FABRICATED.passes(number)))
 
 
 def _find_edited(users: str, events: Batch, found: Found) -> None:

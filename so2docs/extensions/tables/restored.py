@@ -95,7 +95,7 @@ def restore_posts(source: str, options: TableOptions, folder: str) -> RestoredPo
         folder: Folder for the file.
     """
     path = os.path.join(folder, f"restored-{options.body}.jsonl")
-    names = ("as_of", "body", "errors", "core", "jobs")
+    names = ("as_of", "body", "errors", "core", "jobs", "drop_fabricated")
     kwargs: dict[str, Any] = {name: getattr(options, name) for name in names}
     for name in ("drop_users", "drop_posts"):
         listed = getattr(options, name)

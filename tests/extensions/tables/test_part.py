@@ -8,7 +8,9 @@ import json
 import random
 import re
 import reprlib
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -369,6 +371,57 @@ def test_dropped_users_and_posts_are_in_no_table(
             counts = report[table.name]
             assert counts.written + counts.filtered == counts.rows
         assert not so2docs.tables(site, out, format=form, **options).is_new
+
+
+MADE_UP = 1_000_000_001
+
+
+def write_site_with_made_up_posts(folder: Path) -> Path:
+    """Write a random site with a made-up question, its answers, and rows that refer to them."""
+    write_random_site(folder, 1)
+    added = {
+        "Posts": [
+            question(MADE_UP, Score=1, AnswerCount=3),
+            answer(MADE_UP + 1, MADE_UP, Score=1),
+            row(Id=MADE_UP + 2, PostTypeId=2, Body="no question", Score=1),
+            answer(5000, MADE_UP, Score=1),
+            question(5001, AcceptedAnswerId=MADE_UP + 2, Score=1, AnswerCount=0),
+            question(1_000_000_000, Score=1, AnswerCount=0),
+        ],
+        "Comments": [row(Id=5000, PostId=MADE_UP), row(Id=5001, PostId=5001)],
+        "PostLinks": [row(Id=5000, PostId=5001, RelatedPostId=MADE_UP, LinkTypeId=1)],
+        "Votes": [row(Id=5000, PostId=5000, VoteTypeId=2)],
+    }
+    for stem, rows in added.items():
+        file = folder / f"{stem}.xml"
+        text = file.read_bytes()
+        end = text.rindex(b"</")
+        file.write_bytes(text[:end] + b"\n".join(rows) + b"\n" + text[end:])
+    return folder
+
+
+@pytest.mark.parametrize("given", [{}, {"min_answer_score": 0}, {"sample": "50%"}])
+def test_made_up_posts_are_in_no_table(given: dict[str, Any], tmp_path: Path) -> None:
+    site = write_site_with_made_up_posts(tmp_path / "site")
+    expected = without(rows_in(site), set(), {MADE_UP, MADE_UP + 1, MADE_UP + 2})
+    assert 5000 not in {post["Id"] for post in expected["Posts"]}
+    out = tmp_path / "out"
+    report = so2docs.tables(site, out, drop_fabricated=True, **given)
+    for table in DUMP.values():
+        part = part_of(expected, **given) if given else expected
+        assert read_back(out, table, "parquet") == part[table.stem], table.name
+        counts = report[table.name]
+        assert counts.written + counts.filtered == counts.rows
+
+
+def test_made_up_posts_are_in_no_database(tmp_path: Path) -> None:
+    site = write_site_with_made_up_posts(tmp_path / "site")
+    so2docs.to_sqlite(site, tmp_path / "q.db", drop_fabricated=True)
+    with closing(sqlite3.connect(tmp_path / "q.db")) as database:
+        assert database.execute("SELECT max(Id) FROM posts").fetchone() == (1_000_000_000,)
+        assert not database.execute("SELECT * FROM comments WHERE Id = 5000").fetchall()
+        accepted = database.execute("SELECT AcceptedAnswerId FROM posts WHERE Id = 5001")
+        assert accepted.fetchone() == (None,)
 
 
 def test_the_length_of_a_body_applies_to_questions_and_answers(core: Core, tmp_path: Path) -> None:
