@@ -100,7 +100,7 @@ def checksums(outputs: Iterable[DescribedOutput]) -> bytes:
             escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
             mark = "" if escaped == name else "\\"
             lines.append(f"{mark}{file.sha256}  {escaped}\n")
-    return "".join(lines).encode()
+    return os.fsencode("".join(lines))  # Names need not be UTF-8.
 
 
 class NothingToDescribeError(OutputError):

@@ -10,6 +10,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 import threading
 import time
 import zipfile
@@ -610,3 +611,10 @@ def test_licences_follow_from_the_dates(core: Any, tmp_path: Path) -> None:
         lines, _ = front_matter(tmp_path / "README.md")
         expected = [f"- cc-by-sa-{name}" for name in names]
         assert [line for line in lines if "cc-by-sa" in line] == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse names that are not UTF-8")
+def test_checksums_of_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    output = tmp_path / os.fsdecode(b"caf\xe9.jsonl")
+    so2docs.convert(SAMPLES / "posts.xml", output, card=True)
+    assert (tmp_path / "SHA256SUMS").read_bytes().endswith(b"  caf\xe9.jsonl\n")
