@@ -19,6 +19,7 @@ from so2docs.plugin import (
     for_terminal,
     on_one_line,
     parse_document,
+    plural,
     read_lines,
     read_recipe,
     unreadable_output,
@@ -123,8 +124,9 @@ class InspectedOutput:
         if self.recipe is not None:
             yield on_one_line(f"  {self.lines:,} records of the recipe {self.recipe}")
             return
-        yield f"  {self.lines:,} questions, {self.answers:,} answers"
-        yield f"  {self.accepted:,} accepted answers, {self.unanswered:,} questions without answers"
+        yield f"  {plural(self.lines, 'question')}, {plural(self.answers, 'answer')}"
+        yield f"  {plural(self.accepted, 'accepted answer')}"
+        yield f"  {plural(self.unanswered, 'question')} without answers"
         if self.first_date:
             yield on_one_line(f"  {self.first_date[:10]} to {self.last_date[:10]}")
         for name, scores in (("question", self.question_scores), ("answer", self.answer_scores)):
