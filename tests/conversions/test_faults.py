@@ -62,8 +62,10 @@ def test_random_faults(jobs: str, count: str) -> None:
 @pytest.mark.long
 def test_a_package_without_checksums_is_found_out() -> None:
     """A byte flips between two sessions; the round reports it with its seed."""
-    keep = "import so2docs.dump.archives"  # Archives have their own checksums.
-    broken = f"{keep}\nfrom isal import isal_zlib as z; z.crc32 = z.crc32_combine = lambda *_: 0"
+    broken = (
+        "from so2docs import spill\nfrom so2docs.store import blocks, id_map\n"
+        "for module in (spill, blocks, id_map): module.crc32 = lambda *_: 0"
+    )
     wrong = "wrong: exit 0 and other bytes in q"
     result = rounds("--rounds", "400", "--only", "'flip'", "--until", wrong, before=broken)
     assert result.returncode == 1

@@ -40,7 +40,7 @@ def test_runs_from_top_to_bottom(tmp_path: Path) -> None:
     assert "Why does my sourdough rise overnight" in result.stdout
     assert "answer 5  accepted" in result.stdout
     assert "(8, True, False)" in result.stdout
-    assert "questions by year" in result.stdout
+    assert "4 accepted answers\n  1 question without answers\n" in result.stdout
     assert "questions in the frame: 8 plotted: 7" in result.stdout
     assert "dates are datetime64[ms, UTC] in 3 plots" in result.stdout
     assert plot.stat().st_size > 5000

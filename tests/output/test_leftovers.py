@@ -84,7 +84,6 @@ def test_a_temporary_folder_in_use_stays(tmp_path: Path) -> None:
         ("r.json", ["convert", "old.xml", "q.jsonl", "--report", "r.json", "-q"]),
         ("q.db", ["sqlite", "old.xml", "q.db", "-q"]),
         ("q.metadata.json", ["sqlite", "old.xml", "q.db", "-q"]),
-        ("c.jsonl", ["diff", "old.xml", "new.xml", "c.jsonl", "-q"]),
     ],
 )
 def test_the_same_command_removes_leftovers_after_a_kill(

@@ -61,7 +61,7 @@ def test_the_index_of_a_replaced_file_is_not_saved(states: list[Path], tmp_path:
 
 @pytest.mark.long
 def test_stats_while_the_output_is_replaced(states: list[Path], tmp_path: Path) -> None:
-    expected = {so2docs.inspect_output(state / NAMES[0]).file_bytes for state in states}
+    expected = {so2docs.inspect_output(state / NAMES[0]).bytes for state in states}
     replace(tmp_path, states[0], NAMES)
     is_over = threading.Event()
 
@@ -79,7 +79,7 @@ def test_stats_while_the_output_is_replaced(states: list[Path], tmp_path: Path) 
         for _ in range(100):
             try:
                 counted = so2docs.inspect_output(tmp_path / NAMES[0])
-                actual.add((counted.file_bytes, counted.questions))
+                actual.add((counted.bytes, counted.lines))
             except OutputError as error:
                 problems.add(str(error).partition(": ")[2].partition(";")[0])
     finally:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import orjson
 
-from so2docs.extensions.as_of.existence import Existence
 from so2docs.extensions.tables.columns import Batch, date_text
 from so2docs.extensions.tables.options import TableOptions
 from so2docs.parse.filters import limit_milliseconds
 from so2docs.parse.id_set import IdSet
 from so2docs.schema import OTHER
+
+if TYPE_CHECKING:
+    from so2docs.extensions.as_of.existence import Existence
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,11 @@ def _limit(limit: str | None) -> str | None:
 
 def find_existence(options: TableOptions) -> Existence | None:
     """Return the rule for the date of `as_of`; None without a date."""
-    return None if options.as_of is None else Existence.at(options.as_of)
+    if options.as_of is None:
+        return None
+    from so2docs.extensions.as_of.existence import Existence
+
+    return Existence.at(options.as_of)
 
 
 def _keep_existing(batch: Batch, date: str, existence: Existence) -> None:

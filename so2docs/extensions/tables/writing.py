@@ -19,7 +19,6 @@ import orjson
 from so2docs.dump.kinds import PARQUET
 from so2docs.errors import OutputError, full_disk_error
 from so2docs.escape import printable
-from so2docs.extensions.parquet import footer
 from so2docs.extensions.tables.columns import Batch, TableColumns
 from so2docs.extensions.tables.sql import Dialect, column_types
 from so2docs.options.choices import Compression, TableFormat
@@ -115,10 +114,13 @@ class ParquetEncoder(ArrowEncoder):
         from so2docs.extensions.parquet.arrow import encode_parquet
 
         data = encode_parquet(table, LEVEL)
+        from so2docs.extensions.parquet import footer
+
         return footer.row_group(data, table.nbytes, table.num_rows)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """Return the footer with the positions of all row groups; `record` is not stored in it."""
+        from so2docs.extensions.parquet import footer
         from so2docs.extensions.parquet.arrow import encode_parquet, no_rows
 
         return footer.join_footers(encode_parquet(no_rows(self.columns.schema), LEVEL), journal)
