@@ -83,7 +83,8 @@ class IdSetWriter(AbstractContextManager["IdSetWriter"]):
     def __exit__(self, *exception: object) -> None:
         self._file.close()
         if not self._is_finished:
-            with suppress(OSError):
+            # A file that cannot be removed must not follow a published output.
+            with suppress(FileNotFoundError if exception[0] is None else OSError):
                 os.unlink(self.path)
 
     def add(self, pages: Pages) -> None:
