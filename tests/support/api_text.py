@@ -131,7 +131,10 @@ def _described(node: ast.FunctionDef) -> Iterator[str]:
                 f"- `{name}`: {text}" for name, text in _listed(lines) if name != "keywords"
             )
         elif section == "Raises":
-            errors = (f"[`{name}`](#{name.lower()})" for name, _ in _listed(lines))
+            errors = (
+                f"[`{name}`](#{name.lower()})" if hasattr(so2docs, name) else f"`{name}`"
+                for name, _ in _listed(lines)
+            )
             yield f"Raises {', '.join(errors)}."
         elif section == "Returns":
             yield f"Returns: {' '.join(map(str.strip, lines))}"
