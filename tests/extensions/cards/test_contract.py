@@ -21,7 +21,7 @@ WAYS: list[dict[str, Any]] = [
     {"body": "text", "accepted": True},
     *(
         {"recipe": name, "site": HOST}
-        for name in ("preferences", "pairs", "qa", "thread", "chunks", "blocks")
+        for name in ("preferences", "pairs", "qa", "thread", "chunks")
     ),
     {"recipe": "hub"},
     {"recipe": "pairs", "settings": {"conversational": True}, "site": HOST},
