@@ -235,7 +235,11 @@ class NewFiles(AbstractContextManager["NewFiles"]):
         return [(path, self._finished[path]) for path in every if path in self._finished]
 
     def outdate(self, *paths: str) -> None:
-        """Mark old files for removal when the new files are renamed; new files are always kept."""
+        """Mark old files for removal when the new files are renamed; new files are always kept.
+
+        They are removed in this order, side files first: a killed run must leave none without the
+        file that it describes.
+        """
         self._outdated += paths
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
@@ -259,9 +263,10 @@ class NewFiles(AbstractContextManager["NewFiles"]):
         every = dict(pair for path, file in files for pair in file.all_files(path))
         new = [path for path in every if not os.path.lexists(path)]
         try:
-            for path in set(self._outdated) - set(every):
-                with explain_errors(path):
-                    remove(path)
+            for path in dict.fromkeys(self._outdated):
+                if path not in every:
+                    with explain_errors(path):
+                        remove(path)
             publish(files)
         except BaseException:
             # Remove the files already renamed, so that a repeated command does not find them.

@@ -116,7 +116,6 @@ def test_failing_system_calls() -> None:
         ("tables", "read of /site", "is short"),
         ("show", "read of /bare.jsonl", "is short"),
         ("diff of sites", "open64 of /news/two.jsonl", "fails"),
-        ("stdin", "unlink of /.q.jsonl.index.part.journal", "fails"),
         ("card", "open64 of /Posts.xml", "fails"),
         ("forced split", "unlink of /.parts-00002.jsonl.index (", "SIGKILL"),
     ],

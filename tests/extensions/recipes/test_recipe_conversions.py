@@ -208,7 +208,7 @@ def test_resumed(kind: str, beer: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(second_pass, "PART_BYTES_NESTED", 300_000)
     with stopped(buckets, "merge_bucket", 3):
         convert("stopped", jobs=1)
-    assert list((tmp_path / "stopped").rglob("*.part"))
+    assert list((tmp_path / "stopped").glob("*.spill"))
     convert("stopped", jobs=1)
     convert("parts", jobs=1)
     assert bytes_of("stopped") == bytes_of("parts")
