@@ -1,3 +1,6 @@
+SET TimeZone = 'UTC';
+CREATE TEMP VIEW Posts AS SELECT * REPLACE (CreationDate::TIMESTAMP AS CreationDate) FROM 'Posts.parquet';
+
 CREATE TEMP TABLE examples AS
 WITH posts AS (
     SELECT post.OwnerUserId AS user_id, post.Id, post.CreationDate AS date, question.Score AS score,

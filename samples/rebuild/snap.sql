@@ -1,3 +1,9 @@
+SET TimeZone = 'UTC';
+CREATE TEMP VIEW Posts AS SELECT * REPLACE (CreationDate::TIMESTAMP AS CreationDate) FROM 'Posts.parquet';
+CREATE TEMP VIEW Comments AS SELECT * REPLACE (
+    CreationDate::TIMESTAMP AS CreationDate
+) FROM 'Comments.parquet';
+
 CREATE TEMP TABLE edges AS
 SELECT 'a2q' AS kind, answer.OwnerUserId AS src, question.OwnerUserId AS dst,
     epoch_ms(answer.CreationDate) // 1000 AS t

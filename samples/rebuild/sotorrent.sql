@@ -1,3 +1,9 @@
+SET TimeZone = 'UTC';
+CREATE TEMP VIEW Posts AS FROM 'Posts.parquet';
+CREATE TEMP VIEW PostHistory AS SELECT * REPLACE (
+    CreationDate::TIMESTAMP AS CreationDate
+) FROM 'PostHistory.parquet';
+
 CREATE TABLE PostVersion AS
 SELECT row_number() OVER (ORDER BY h.PostId, h.CreationDate, h.Id) AS Id,
     h.PostId, p.PostTypeId, h.Id AS PostHistoryId, h.PostHistoryTypeId, h.CreationDate,

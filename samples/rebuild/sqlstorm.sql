@@ -1,3 +1,33 @@
+SET TimeZone = 'UTC';
+CREATE TEMP VIEW PostTypes AS FROM 'PostTypes.parquet';
+CREATE TEMP VIEW VoteTypes AS FROM 'VoteTypes.parquet';
+CREATE TEMP VIEW LinkTypes AS FROM 'LinkTypes.parquet';
+CREATE TEMP VIEW PostHistoryTypes AS FROM 'PostHistoryTypes.parquet';
+CREATE TEMP VIEW CloseReasonTypes AS FROM 'CloseReasonTypes.parquet';
+CREATE TEMP VIEW Users AS SELECT * REPLACE (
+    CreationDate::TIMESTAMP AS CreationDate,
+    LastAccessDate::TIMESTAMP AS LastAccessDate
+) FROM 'Users.parquet';
+CREATE TEMP VIEW Badges AS SELECT * REPLACE (Date::TIMESTAMP AS Date) FROM 'Badges.parquet';
+CREATE TEMP VIEW Posts AS SELECT * REPLACE (
+    CreationDate::TIMESTAMP AS CreationDate,
+    LastEditDate::TIMESTAMP AS LastEditDate,
+    LastActivityDate::TIMESTAMP AS LastActivityDate,
+    ClosedDate::TIMESTAMP AS ClosedDate,
+    CommunityOwnedDate::TIMESTAMP AS CommunityOwnedDate
+) FROM 'Posts.parquet';
+CREATE TEMP VIEW Comments AS SELECT * REPLACE (
+    CreationDate::TIMESTAMP AS CreationDate
+) FROM 'Comments.parquet';
+CREATE TEMP VIEW PostHistory AS SELECT * REPLACE (
+    CreationDate::TIMESTAMP AS CreationDate
+) FROM 'PostHistory.parquet';
+CREATE TEMP VIEW PostLinks AS SELECT * REPLACE (
+    CreationDate::TIMESTAMP AS CreationDate
+) FROM 'PostLinks.parquet';
+CREATE TEMP VIEW Tags AS FROM 'Tags.parquet';
+CREATE TEMP VIEW Votes AS SELECT * REPLACE (CreationDate::TIMESTAMP AS CreationDate) FROM 'Votes.parquet';
+
 COPY (SELECT Id, Name FROM PostTypes) TO 'PostTypes.csv' (HEADER false);
 COPY (SELECT Id, Name FROM VoteTypes) TO 'VoteTypes.csv' (HEADER false);
 COPY (SELECT Id, Name FROM LinkTypes) TO 'LinkTypes.csv' (HEADER false);

@@ -43,9 +43,8 @@ class TableKeywords(RowKeywords, total=False):
 
     only: str | Iterable[OnlyName]
     types: bool
-    format: Literal["parquet", "csv", "jsonl", "sqlite", "duckdb", "arrow"]
-    load: Literal["postgres", "mysql", "sqlserver", "clickhouse"] | None
-    single_file: bool
+    format: Literal["parquet", "csv", "jsonl", "sqlite", "arrow"]
+    load: Literal["postgres", "mysql"] | None
     update: bool
     force: bool
 

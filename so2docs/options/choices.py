@@ -12,8 +12,8 @@ Core = Literal["auto", "python", "compiled"]
 SplitBy = Literal["year", "month"]
 Errors = Literal["repair", "skip", "strict"]
 TableErrors = Literal["repair", "skip"]
-TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "duckdb", "arrow"]
-SqlSystem = Literal["postgres", "mysql", "sqlserver", "clickhouse"]
+TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "arrow"]
+SqlSystem = Literal["postgres", "mysql"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def output_suffix(kwargs: Mapping[str, Any]) -> str:
     return end + EXTENSIONS.get(kwargs.get("compression") or "gzip", ".gz")
 
 
-_COMMANDS = {".csv": "tables", ".db": "sqlite", ".sqlite": "sqlite", ".duckdb": "tables"}
+_COMMANDS = {".csv": "tables", ".db": "sqlite", ".sqlite": "sqlite"}
 """Commands for the extensions of other products."""
 
 

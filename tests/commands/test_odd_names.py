@@ -39,7 +39,7 @@ def run_in(folder: bytes, *words: bytes) -> str:
     return printed.decode()
 
 
-FLAT = (b"--format", b"csv", b"--load", b"mysql", b"--single-file")
+FLAT = (b"--format", b"csv", b"--load", b"mysql")
 WAYS = {
     "tables": (b"tables", DUMP, E + b".tables"),
     "csv": (b"tables", DUMP, E + b".script", *FLAT),

@@ -259,7 +259,9 @@ def test_bright(dump: Path, load: Any, tmp_path: Path) -> None:
 
 @pytest.mark.readers
 @pytest.mark.parametrize("dump", ["beer.stackexchange.com", "alcohol.meta-2022-06"], indirect=True)
-def test_sotorrent(convert: Any, dump: Path, tmp_path: Path) -> None:
+def test_sotorrent(
+    convert: Any, dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The tables have the columns of SOTorrent's schema, and the versions that the XML has."""
     duckdb = import_reader("duckdb")
     convert("sotorrent")
@@ -267,7 +269,8 @@ def test_sotorrent(convert: Any, dump: Path, tmp_path: Path) -> None:
     history = sorted(
         rows_of(dump / "PostHistory.xml"), key=lambda row: (row["CreationDate"], int(row["Id"]))
     )
-    with contextlib.closing(duckdb.connect(tmp_path / "sotorrent" / "tables.duckdb")) as database:
+    monkeypatch.chdir(tmp_path / "sotorrent")
+    with contextlib.closing(duckdb.connect("sotorrent.duckdb")) as database:
         database.execute((REBUILD / "sotorrent.sql").read_text(encoding="utf-8"))
         for table, types, post_types in (
             ("PostVersion", ("2", "5", "8"), ("1", "2")),

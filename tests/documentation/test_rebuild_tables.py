@@ -28,7 +28,6 @@ from support.readers import import_reader
 from support.servers import make_short_folder, run_postgres
 
 import so2docs
-from so2docs.extensions.tables.sql import DIALECTS
 from so2docs.extensions.tables.types import TYPES
 from so2docs.schema import DUMP, POSTS, Table
 
@@ -196,17 +195,21 @@ def site(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture(scope="module")
 def tables(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of the printed command."""
+    """The folder of the printed command."""
     folder = tmp_path_factory.mktemp("sql")
-    so2docs.tables(site, folder, types=True, format="duckdb")
-    return folder / "tables.duckdb"
+    so2docs.tables(site, folder, types=True)
+    return folder
 
 
-def run_page(name: str, database: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the SQL of a file on a database in an empty folder."""
+def run_page(name: str, tables: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the SQL of a file in a folder with links to the tables, which are removed again."""
     monkeypatch.chdir(folder)
-    with duckdb.connect(str(database), read_only=True) as connection:
+    for path in tables.glob("*.parquet"):
+        Path(path.name).symlink_to(path)
+    with duckdb.connect() as connection:
         connection.execute(sql_of(name))
+    for path in tables.glob("*.parquet"):
+        Path(path.name).unlink()
 
 
 def definitions(schema: dict[str, str]) -> Iterator[str]:
@@ -318,12 +321,16 @@ def _check_queries(query: Query, tables: Path, empty: Any) -> None:
         Path(os.environ.get("SQLSTORM", "none")).glob("*/stackoverflow/queries/*.sql")
     )
     texts = [path.read_text("utf-8").rstrip().rstrip(";") for path in published]
-    with duckdb.connect(str(tables), read_only=True) as ours:
+    with duckdb.connect() as ours:
+        ours.execute("SET TimeZone = 'UTC'")
         tags = "CASE WHEN len(Tags) > 0 THEN '<' || array_to_string(Tags, '><') || '>' END AS Tags"
         for name, columns in SQLSTORM.items():
             names = [column.partition(":")[0] for column in columns.split()]
-            shown = ", ".join(tags if column == "Tags" else column for column in names)
-            ours.execute(f"CREATE TEMP VIEW {name} AS SELECT {shown} FROM {tables.stem}.{name}")
+            dates = {
+                column: f"{column}::TIMESTAMP AS {column}" for column in names if "Date" in column
+            }
+            shown = ", ".join(({"Tags": tags} | dates).get(column, column) for column in names)
+            ours.execute(f"CREATE VIEW {name} AS SELECT {shown} FROM '{tables}/{name}.parquet'")
         for sql in (*QUERIES, *texts):
             rows = ours.execute(sql).fetchall()
             expected = [tuple(map(_with_line_feeds, row)) for row in rows]
@@ -389,9 +396,9 @@ def test_snap_in_networkx(tables: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_federated(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    so2docs.tables(site, tmp_path / "texts", only="posts", body="text", format="duckdb")
+    so2docs.tables(site, tmp_path / "texts", only="posts", body="text")
     for _ in range(2):
-        run_page("federated.sql", tmp_path / "texts" / "tables.duckdb", tmp_path, monkeypatch)
+        run_page("federated.sql", tmp_path / "texts", tmp_path, monkeypatch)
     posts = rows_of(site / "Posts.xml", POSTS)
     owners = {str(post["OwnerUserId"]) for post in posts}
     clients = Counter[str]()
@@ -423,8 +430,8 @@ def test_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         answer(n, 1, Body=body, OwnerUserId=7, CreationDate=d) for n, d in enumerate(dates, 2)
     ]
     write_dump(tmp_path / "Posts.xml", *posts)
-    so2docs.tables(tmp_path, tmp_path / "texts", only="posts", body="text", format="duckdb")
-    run_page("federated.sql", tmp_path / "texts" / "tables.duckdb", tmp_path, monkeypatch)
+    so2docs.tables(tmp_path, tmp_path / "texts", only="posts", body="text")
+    run_page("federated.sql", tmp_path / "texts", tmp_path, monkeypatch)
     train, test = (
         pq.read_table(tmp_path / f"{name}.parquet").to_pylist() for name in ("train", "test")
     )
@@ -486,17 +493,22 @@ SQL_SERVER = {
 """Columns of StackOverflow2010."""
 
 
-def test_stackoverflow2010(small_site: Path, tmp_path: Path) -> None:
-    [command] = re.findall(r"`so2docs tables DUMP so (--types .* sqlserver)` \|", PAGE)
-    assert command == "--types --until 2011 --format csv --load sqlserver"
-    so2docs.tables(small_site, tmp_path, types=True, until="2011", format="csv", load="sqlserver")
-    script = (tmp_path / "load.sql").read_text("utf-8")
-    renamed = re.findall(r"sp_rename '(\w+)\.(\w+)', '(\w+)'", sql_of("rename.sql"))
+def test_stackoverflow2010() -> None:
+    assert "`so2docs tables DUMP so --types --until 2011 --format csv`" in PAGE
+    script = sql_of("stackoverflow2010.sql")
+    schema = {table.stem: table for table in (*DUMP.values(), *TYPES.values())}
+    assert re.findall(r"CREATE TABLE (\w+)", script) == list(schema)
+    assert re.findall(r"BULK INSERT (\w+) FROM", script) == list(schema)
+    assert re.findall(r"ALTER TABLE (\w+) ADD PRIMARY KEY", script) == list(schema)
+    sqlglot = import_reader("sqlglot")
+    sqlglot.parse(re.sub(r"(?m)^BULK INSERT .*(\n +.*|\n\);)*", "", script), dialect="tsql")
     kinds = {"int": "bigint", "datetime": "datetime2(3)"}
     for table, columns in SQL_SERVER.items():
         [created] = re.findall(rf"CREATE TABLE {table} \((.*?)\n\);", script, re.DOTALL)
         types = dict(re.findall(r"^ +(\w+) ([\w()]+)", created, re.MULTILINE))
-        types |= {new: types.pop(old) for name, old, new in renamed if name == table}
+        attributes = [
+            "Type" if "Type" in types and n == "Name" else n for n in schema[table].attributes
+        ]
+        assert list(types) == [*attributes, "Other"]
         for name, kind in (column.split(":") for column in columns.split()):
             assert types[name] == kinds.get(kind, "nvarchar(max)"), (table, name)
-    assert DIALECTS["sqlserver"].types["integer"] == "bigint"

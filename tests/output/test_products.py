@@ -140,7 +140,6 @@ CASES: dict[type[Product[Any]], list[Case]] = {
             with_all={"tags": ["python"], "load": "mysql"},
         ),
         tables("sqlite", "flat/tables.db"),
-        tables("duckdb", "flat/tables.duckdb"),
     ],
     DatabaseFile: [
         Case(
@@ -185,8 +184,6 @@ def test_every_product_has_a_case() -> None:
 def test_another_option_or_input_is_reported(case: Case, tmp_path: Path) -> None:
     if case.path.startswith("flat/"):
         pytest.importorskip("pyarrow")
-    if case.path.endswith(".duckdb"):
-        pytest.importorskip("duckdb")
     folder = make_inputs(tmp_path)
     case.make(folder, **case.with_all)
     before = version(folder / case.path)

@@ -151,21 +151,11 @@ def _sqlite(folder: Path, table: Table) -> list[Row]:
         ]
 
 
-def _duckdb(folder: Path, table: Table) -> list[Row]:
-    import duckdb
-
-    with duckdb.connect(folder / "tables.duckdb", read_only=True) as connection:
-        cursor = connection.execute(f'SELECT * FROM "{table.stem}"')
-        names = [column[0] for column in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-
-
 _READERS: dict[str, Callable[[Path, Table], list[Row]]] = {
     "parquet": _parquet,
     "csv": _csv,
     "jsonl": _jsonl,
     "sqlite": _sqlite,
-    "duckdb": _duckdb,
 }
 
 

@@ -25,9 +25,6 @@ from so2docs.options.table import PartFilters, like
 from so2docs.progress import Shown
 from so2docs.schema import DUMP
 
-DATABASE_FILES: dict[TableFormat, str] = {"sqlite": "tables.db", "duckdb": "tables.duckdb"}
-"""Names of the databases with all tables, by format; other formats have a file for each table."""
-
 
 def _table_names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
     """Parse names of tables or of their files."""
@@ -147,8 +144,8 @@ class TableOptions(SomeTables):
     format: TableFormat = option(
         "Output",
         True,
-        "Format of the files; csv and jsonl are compressed with gzip; sqlite and duckdb write one "
-        "database with all tables; arrow is only for standard output.",
+        "Format of the files; csv and jsonl are compressed with gzip; sqlite writes one database "
+        "with all tables; arrow is only for standard output.",
         "parquet",
     )
     load: SqlSystem | None = option(
@@ -157,13 +154,6 @@ class TableOptions(SomeTables):
         "With {format=csv}, also write load.sql, which loads the tables into this system.",
         more="The script creates the tables with keys and indexes. MariaDB is loaded as `mysql`.",
     )
-    single_file: bool = option(
-        "Output",
-        False,
-        "With {load=postgres} or mysql, write the rows into load.sql, too.",
-        False,
-        more="The script then needs no other file, as in `/docker-entrypoint-initdb.d`.",
-    )
     update: bool = like("update", "Replace tables made from another input or with other options.")
     force: bool = like("force", "Overwrite existing files.")
 
@@ -171,6 +161,3 @@ class TableOptions(SomeTables):
         RowOptions.__post_init__(self)
         if self.load is not None and self.format != "csv":
             raise OptionError(f"{flag('load')} loads CSV; add {flag('format', 'csv')}")
-        if self.single_file and self.load not in {"postgres", "mysql"}:
-            needed = f"{flag('load', 'postgres')} or {flag('load', 'mysql')}"
-            raise OptionError(f"{flag('single_file', True)} needs {needed}")

@@ -21,11 +21,10 @@ from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source
 from so2docs.errors import OptionError, flag, require_packages, resumable
 from so2docs.extensions.tables.columns import TableColumns
-from so2docs.extensions.tables.options import DATABASE_FILES, TableOptions
+from so2docs.extensions.tables.options import TableOptions
 from so2docs.extensions.tables.report import FlatTable, TablesReport
-from so2docs.extensions.tables.script import write_script
 from so2docs.extensions.tables.selection import RowSelection
-from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, definitions
+from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, loading_script
 from so2docs.extensions.tables.sqlite_writer import SqliteWriter
 from so2docs.extensions.tables.types import TYPES, write_types
 from so2docs.extensions.tables.visitors import ChunkTarget, OpenEncoder, open_columns
@@ -33,7 +32,6 @@ from so2docs.extensions.tables.writing import (
     ENCODERS,
     EXTENSIONS,
     CallEncoder,
-    DuckdbWriter,
     FileWriter,
     read,
 )
@@ -71,7 +69,7 @@ Result = TypeVar("Result")
 _TABLES_VERSION = 1
 """Version of the columns. Increase it when the same dump would give other files."""
 
-_FILE_ENDINGS = (*UNCOMPRESSED, *DATABASE_ENDINGS, ".csv", ".duckdb", ".parquet")
+_FILE_ENDINGS = (*UNCOMPRESSED, *DATABASE_ENDINGS, ".csv", ".parquet")
 
 
 class _TableFiles(Product[list[FlatTable]]):
@@ -191,10 +189,7 @@ def tables(
             if dialect is not None:
                 known = (*DUMP.values(), *TYPES.values())
                 loaded = [table for table in known if table.name in report]
-                if options.single_file and options.load is not None:
-                    write_script(script, loaded, options.load)
-                else:
-                    write_file(script, definitions(loaded, dialect, load=True).encode())
+                write_file(script, loading_script(loaded, dialect).encode())
             report.peak_memory_bytes = peak_memory() + sum(run.reader.workers.peaks.values())
     report.seconds = time.perf_counter() - begun
     return report
@@ -204,8 +199,6 @@ def _check_packages(options: TableOptions) -> None:
     """Raise `OptionError` if a package that the options need is not installed."""
     if (package := ENCODERS[options.format].needs) is not None:
         require_packages(flag("format", options.format), package, extra="parquet")
-    if options.format == "duckdb":
-        require_packages(flag("format", options.format), "duckdb")
 
 
 def for_workers(options: TableOptions) -> tuple[TableOptions, Shown]:
@@ -314,8 +307,8 @@ def _targets(
         inputs = map(File.of_table, read)
         return make_record("tables", _TABLES_VERSION, recorded(options), inputs, site)
 
-    if options.format in DATABASE_FILES:
-        path = os.path.join(where, DATABASE_FILES[options.format])
+    if options.format == "sqlite":
+        path = os.path.join(where, "tables.db")
         return [_TableFiles(path, record_provenance(files), files)]
     targets = []
     for file in files:
@@ -324,14 +317,14 @@ def _targets(
     return targets
 
 
-TableWriter = FileWriter | SqliteWriter | DuckdbWriter
+TableWriter = FileWriter | SqliteWriter
 
 
 def _open_writer(path: str, form: TableFormat, dialect: Dialect | None) -> TableWriter:
     """Open the writer for a format."""
     if form == "sqlite":
         return SqliteWriter(path)
-    return DuckdbWriter(path) if form == "duckdb" else FileWriter(path, form, dialect)
+    return FileWriter(path, form, dialect)
 
 
 @dataclass(frozen=True, slots=True)

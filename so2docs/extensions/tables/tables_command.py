@@ -23,7 +23,7 @@ from so2docs.standard_streams import open_standard_output
 @command(
     """
     so2docs tables sample.stackexchange.com.7z sample
-    so2docs tables sample.stackexchange.com.7z sample --format duckdb
+    so2docs tables sample.stackexchange.com.7z sample --format sqlite
     so2docs tables sample.stackexchange.com.7z sample --format csv --load postgres
     so2docs tables sample.stackexchange.com.7z - --only posts --format csv
     so2docs tables 2024-07/*.7z --output-dir tables
@@ -39,8 +39,8 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
     DUMP is the archive of a site, a folder with its tables, or the file of one table with the
     others next to it. An archive is decompressed once.
 
-    Each table becomes a file such as Posts.parquet, or a table in tables.db or tables.duckdb. There
-    is a column for every attribute ever published. The column Other holds a JSON object of the
+    Each table becomes a file such as Posts.parquet, or a table in the database tables.db. There is
+    a column for every attribute ever published. The column Other holds a JSON object of the
     attributes that have no column or do not fit the type of their column. Integers have 64 bits,
     dates are timestamps in UTC, and tags are lists. Rows without an Id (strays) go to a side file.
     A file is renamed to its final name when it is complete. A table that is up to date is kept.

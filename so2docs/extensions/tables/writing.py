@@ -7,28 +7,25 @@ from __future__ import annotations
 
 import io
 import marshal
-import os
 import pickle
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar
 
 import orjson
 
 from so2docs.dump.kinds import PARQUET
-from so2docs.errors import OutputError, full_disk_error
-from so2docs.escape import printable
+from so2docs.errors import OutputError
 from so2docs.extensions.tables.columns import Batch, TableColumns
-from so2docs.extensions.tables.sql import Dialect, column_types
+from so2docs.extensions.tables.sql import Dialect
 from so2docs.options.choices import Compression, TableFormat
 from so2docs.output.file import Output
 from so2docs.output.formats import FileFormat
-from so2docs.output.part_files import FileState, finish_file, part_path
+from so2docs.output.part_files import FileState
 from so2docs.output.segments import Journal, Segment, copy_all
 from so2docs.output.writer import OpenFiles
-from so2docs.schema import OTHER, POSTS, TEXT, Table, Type
-from so2docs.store.disk import tells_full
+from so2docs.schema import POSTS
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}
 """Extensions of files, by format; other formats write a database with all tables."""
@@ -254,12 +251,8 @@ ENCODERS: dict[TableFormat, type[Encoder]] = {
     "csv": CsvEncoder,
     "jsonl": JsonLinesEncoder,
     "sqlite": SqliteEncoder,
-    "duckdb": ArrowEncoder,
     "arrow": ArrowEncoder,
 }
-
-
-_DUCKDB_TYPES = column_types("BIGINT", "VARCHAR", "TIMESTAMP", "BOOLEAN", "VARCHAR[]")
 
 
 class FileWriter:
@@ -304,89 +297,6 @@ class FileWriter:
         if self._file is not None:
             with suppress(OSError):
                 self._file.discard()
-
-
-_DUCKDB: dict[str, Any] = {"storage_compatibility_version": "v1.2.0"}
-"""Form of the file that DuckDB 1.2 and all later versions read; 2.0 writes another by default."""
-
-
-class DuckdbWriter:
-    """Writer of a DuckDB database: dates are timestamps in UTC, tags are lists."""
-
-    open_encoder = ArrowEncoder
-
-    def __init__(self, path: str) -> None:
-        import duckdb
-
-        if printable(path) != path:
-            raise OutputError(f"{path}: DuckDB writes only names in UTF-8; choose another folder")
-        self._path = path
-        self._remove()
-        with _explain_duckdb(path):
-            self._connection: Any = duckdb.connect(part_path(path), config=_DUCKDB)
-            self._connection.execute("SET memory_limit = '256MB'; SET threads = 2")
-
-    def begin(self, columns: TableColumns) -> None:
-        """Create the table."""
-        self._columns = columns
-        with _explain_duckdb(self._path):
-            self._connection.execute(_create(columns.table, _DUCKDB_TYPES))
-
-    def append(self, segment: Segment) -> None:
-        """Insert the rows of a segment."""
-        import pyarrow as pa
-
-        rows = pa.ipc.open_stream(read(segment)).read_all()
-        for index, column in enumerate(rows.schema):
-            if pa.types.is_timestamp(column.type):
-                naive = rows.column(index).cast(pa.timestamp("ms"))
-                rows = rows.set_column(index, column.name, naive)
-        with _explain_duckdb(self._path):
-            self._connection.register("segment", rows)
-            table = self._columns.table.stem
-            self._connection.execute(f'INSERT INTO "{table}" SELECT * FROM segment')
-            self._connection.unregister("segment")
-
-    def finish(self) -> dict[str, FileState]:
-        """Write the buffered data, close the database, and return the state of its file."""
-        with _explain_duckdb(self._path):
-            # Write everything before `close`, which ignores errors.
-            self._connection.execute("CHECKPOINT")
-            self._connection.close()
-        return {self._path: finish_file(self._path)}
-
-    def discard(self) -> None:
-        """Remove the database."""
-        import duckdb
-
-        with suppress(duckdb.Error):
-            self._connection.close()
-        self._remove()
-
-    def _remove(self) -> None:
-        for name in (part_path(self._path), f"{part_path(self._path)}.wal"):
-            with suppress(OSError):
-                os.unlink(name)
-
-
-@contextmanager
-def _explain_duckdb(path: str) -> Iterator[None]:
-    """Convert DuckDB errors to `DiskFullError` or `OutputError`, with the path of the output."""
-    import duckdb
-
-    try:
-        yield
-    except duckdb.Error as error:
-        reason = str(error).partition("\n")[0]
-        if tells_full(reason):
-            raise full_disk_error(part_path(path)) from error
-        message = f"{part_path(path)}: cannot be written: {reason}"
-        raise OutputError(message, retry="fix this") from error
-
-
-def _create(table: Table, types: Mapping[Type, str]) -> str:
-    columns = [f'"{name}" {types[kind]}' for name, kind in table.attributes.items()]
-    return f'CREATE TABLE "{table.stem}" ({", ".join([*columns, f"{OTHER} {types[TEXT]}"])})'
 
 
 def read(segment: Segment) -> bytes:

@@ -75,7 +75,7 @@ def test_bodies_are_those_of_a_conversion(
     assert comment["Text"] == "a &lt;b&gt;"
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "sqlite", "duckdb"])
+@pytest.mark.parametrize("form", ["csv", "jsonl", "sqlite"])
 def test_every_format(form: TableFormat, site: Path, tmp_path: Path) -> None:
     so2docs.tables(site, tmp_path / "out", body="markdown", format=form, only="posts")
     rows = read_back(tmp_path / "out", POSTS, form)

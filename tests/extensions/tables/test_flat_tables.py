@@ -79,7 +79,7 @@ def contents(folder: Path) -> dict[str, str]:
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.name.endswith((".record", ".duckdb"))
+        if path.is_file() and not path.name.endswith(".record")
     }
 
 
@@ -376,7 +376,7 @@ def test_killed_and_run_again(site: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no limits of file sizes on Windows")
-@pytest.mark.parametrize("form", ["parquet", "sqlite", "duckdb"])
+@pytest.mark.parametrize("form", ["parquet", "sqlite"])
 def test_a_full_disk(form: str, site: Path, tmp_path: Path) -> None:
     """In every format, the error is one line, and no files are left."""
     import resource
@@ -384,7 +384,7 @@ def test_a_full_disk(form: str, site: Path, tmp_path: Path) -> None:
     write_dump(site / "Posts.xml", *some_rows(100, body_bytes=1200, dense=True))
     words = ["tables", str(site), str(tmp_path / "out"), "--format", form, "--jobs", "1", "-q"]
     words += ["--only", "posts"]
-    most = {"parquet": 100_000, "sqlite": 140_000, "duckdb": 200_000}[form]
+    most = {"parquet": 100_000, "sqlite": 140_000}[form]
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, unlimited[1]))
     try:
@@ -451,7 +451,7 @@ def test_invalid_options(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", ["-", "out.parquet", "out.csv.gz", "out.db", "out.duckdb"])
+@pytest.mark.parametrize("name", ["-", "out.parquet", "out.csv.gz", "out.db"])
 def test_the_name_of_a_file_is_refused(name: str, site: Path, tmp_path: Path) -> None:
     result = run("tables", site, name, cwd=tmp_path, code=2)
     assert name in result.stderr
@@ -539,14 +539,6 @@ def test_a_file_other_than_a_table(content: bytes, problem: str, tmp_path: Path)
     dump.write_bytes(content)
     with pytest.raises(so2docs.DumpError, match=problem):
         so2docs.tables(dump, tmp_path / "out")
-
-
-def test_duckdb_1_2_reads_the_databases(tmp_path: Path) -> None:
-    """The header has the storage version of DuckDB 1.2, whatever version wrote the file."""
-    so2docs.tables(SITE, tmp_path / "flat", format="duckdb", jobs=1)
-    header = (tmp_path / "flat" / "tables.duckdb").read_bytes()[:20]
-    assert header[8:12] == b"DUCK"
-    assert int.from_bytes(header[12:20], "little") == 65
 
 
 def test_errors_mean_the_same_as_in_a_conversion(tmp_path: Path) -> None:

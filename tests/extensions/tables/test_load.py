@@ -1,7 +1,7 @@
 """`tables --load`: the script loads every value into its database systems.
 
-PostgreSQL and MariaDB are those of Debian (`apt-get install postgresql mariadb-server`); ClickHouse
-is chdb, and sqlglot parses the SQL. `make test-datasets` installs the last two.
+PostgreSQL and MariaDB are those of Debian (`apt-get install postgresql mariadb-server`); sqlglot
+parses the SQL.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -31,8 +30,7 @@ from support.servers import Command, find_program, make_short_folder, run_postgr
 from support.table_sites import SITE
 
 import so2docs
-from so2docs.extensions.tables.script import write_script
-from so2docs.extensions.tables.sql import DIALECTS, definitions
+from so2docs.extensions.tables.sql import DIALECTS, loading_script
 from so2docs.options.choices import SqlSystem
 from so2docs.schema import DUMP, Table
 
@@ -158,40 +156,7 @@ def mysql(folder: Path) -> Iterator[Callable[[Path], Loaded]]:
         yield load
 
 
-_CHDB = """
-import os, sys
-from chdb import session
-with session.Session(sys.argv[1]) as database:
-    for sql in sys.argv[2:]:
-        text = open(sql).read() if sql.endswith(".sql") else sql
-        result = database.query(text, "CSV" if sql.endswith(".sql") else "JSONEachRow")
-        print(result)
-"""
-
-
-@contextmanager
-def clickhouse(folder: Path) -> Iterator[Callable[[Path], Loaded]]:
-    import_reader("chdb")
-
-    def load(files: Path) -> Loaded:
-        # Use a separate process, because a process has only one session of chdb.
-        database = folder / "clickhouse"
-        shutil.rmtree(database, ignore_errors=True)
-        use = ("CREATE DATABASE IF NOT EXISTS t", "USE t")
-        chdb = (sys.executable, "-c", _CHDB, database, *use)
-        printed = call(*chdb, "load.sql", folder=files)
-
-        def read(table: Table) -> list[Row]:
-            sql = f"SELECT * FROM {table.stem} SETTINGS output_format_json_quote_64bit_integers=0"
-            lines = call(*chdb, sql, folder=files).split("\n")
-            return [json.loads(line) for line in lines if line.startswith("{")]
-
-        return read, printed.replace('"', "").replace(",", "|")
-
-    yield load
-
-
-SYSTEMS = {"postgres": postgres, "mysql": mysql, "clickhouse": clickhouse}
+SYSTEMS = {"postgres": postgres, "mysql": mysql}
 
 
 @pytest.mark.readers
@@ -202,13 +167,8 @@ def test_every_value_in_the_database(
     folder = short_folder / f"{system}-{site.name[:4]}"
     folder.mkdir()
     with SYSTEMS[system](folder) as load:
-        for single_file in (False, True)[: 1 if system == "clickhouse" else 2]:
-            out = tmp_path / str(single_file)
-            so2docs.tables(site, out, format="csv", load=system, single_file=single_file)
-            if single_file:
-                for path in out.glob("*.csv.gz"):
-                    path.unlink()
-            _check_database(site, *load(out))
+        so2docs.tables(site, tmp_path / "out", format="csv", load=system)
+        _check_database(site, *load(tmp_path / "out"))
 
 
 def _check_database(site: Path, read: Read, printed: str) -> None:
@@ -306,10 +266,9 @@ def test_documents_and_their_changes_in_postgres(short_folder: Path, tmp_path: P
 def test_definitions_parse(system: SqlSystem) -> None:
     """Loading statements are left out: they are for a client, or unknown to the parser."""
     sqlglot = import_reader("sqlglot")
-    language = {"sqlserver": "tsql"}.get(system, system)
-    text = definitions(DUMP.values(), DIALECTS[system], load=True)
-    text = re.sub(r"^(\\|LOAD DATA|BULK INSERT|INSERT).*(\n +.*|\n\);)*", "", text, flags=re.M)
-    statements = [found for found in sqlglot.parse(text, dialect=language) if found is not None]
+    text = loading_script([*DUMP.values()], DIALECTS[system])
+    text = re.sub(r"^(\\|LOAD DATA).*(\n +.*)*", "", text, flags=re.M)
+    statements = [found for found in sqlglot.parse(text, dialect=system) if found is not None]
     tables = [found for found in statements if found.key == "create" and found.kind == "TABLE"]
     assert [found.this.this.name for found in tables] == [table.stem for table in DUMP.values()]
     for found, table in zip(tables, DUMP.values(), strict=True):
@@ -363,7 +322,6 @@ def test_pyarrow_without_support_for_null_words(
     [
         ({"load": "oracle", "format": "csv"}, "postgres"),
         ({"load": "postgres"}, "csv"),
-        ({"load": "clickhouse", "format": "csv", "single_file": True}, "needs load='postgres' or"),
     ],
 )
 def test_invalid_options(
@@ -372,36 +330,3 @@ def test_invalid_options(
     with pytest.raises(so2docs.OptionError, match=message):
         so2docs.tables(hard_site, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
-
-
-def _inserted(folder: Path) -> list[str]:
-    lines = (folder / "load.sql").read_text().splitlines()
-    return [line for line in lines if line.startswith("(")]
-
-
-@pytest.mark.long
-def test_a_single_file_has_rows_of_any_length(tmp_path: Path) -> None:
-    body = "a \"quoted\" 'word'\n" * 2_300_000  # 41 MB
-    texts = ["b", body, "NULL", "", 'a,"b",\n', "\\"]
-    rows = [question(number, Body=text) for number, text in enumerate(texts, 1)]
-    write_dump(tmp_path / "Posts.xml", *rows)
-    options: dict[str, Any] = {"format": "csv", "load": "mysql", "single_file": True}
-    so2docs.tables(tmp_path / "Posts.xml", tmp_path / "out", only="posts", **options)
-    script = (tmp_path / "out/load.sql").read_text()
-    for text in texts:
-        escaped = text.replace("\\", r"\\").replace("'", r"\'").replace("\n", r"\n")
-        assert f",'{escaped}'," in script
-    assert len(_inserted(tmp_path / "out")) == len(texts)
-
-
-@pytest.mark.long
-def test_a_single_file_of_short_rows_takes_little_memory(tmp_path: Path) -> None:
-    write_dump(tmp_path / "Posts.xml", *(question(number) for number in range(1, 60_000)))
-    so2docs.tables(tmp_path, tmp_path / "out", only="posts", format="csv", load="mysql")
-    tracemalloc.start()
-    try:
-        write_script(str(tmp_path / "out/load.sql"), [DUMP["posts"]], "mysql")
-        assert tracemalloc.get_traced_memory()[1] < 8 << 20
-    finally:
-        tracemalloc.stop()
-    assert len(_inserted(tmp_path / "out")) == 59_999

@@ -79,12 +79,12 @@ def test_filters_keep_all_types(options: dict[str, Any], site: Path, tmp_path: P
 
 
 def test_a_script_creates_them(site: Path, tmp_path: Path) -> None:
-    so2docs.tables(site, tmp_path / "out", types=True, format="csv", load="mysql", single_file=True)
+    so2docs.tables(site, tmp_path / "out", types=True, format="csv", load="mysql")
     script = (tmp_path / "out" / "load.sql").read_text("utf-8")
     for stem in TYPES:
         assert f"CREATE TABLE {stem} (" in script
         assert f"ALTER TABLE {stem} ADD PRIMARY KEY (Id);" in script
-    assert "('10','Post Closed',NULL)" in script
+        assert f"LOAD DATA LOCAL INFILE '{stem}.csv' INTO TABLE {stem} " in script
 
 
 def test_a_dump_has_none_by_default(site: Path, tmp_path: Path) -> None:
