@@ -26,7 +26,7 @@ from so2docs.errors import (
 from so2docs.options.output_form import default_output, output_form
 from so2docs.options.request import (
     build_run_options,
-    validate_keywords,
+    read_keywords,
 )
 from so2docs.options.signatures import spell_out
 from so2docs.options.table import (
@@ -91,31 +91,31 @@ def convert(
         DiskFullError: The disk is full.
         WorkerDiedError: A worker process was killed.
     """
-    return convert_validated(source, output, validate_keywords(keywords, *OF_CONVERT))
+    return convert_validated(source, output, read_keywords(keywords, *OF_CONVERT))
 
 
 def convert_validated(
     dump: DumpLike,
     output: str | os.PathLike[str] | None,
-    kwargs: Mapping[str, Any],
+    values: Mapping[str, Any],
     site_field: tuple[str, str] | None = None,
     *,
     is_alone: bool = True,
 ) -> Report:
-    """Convert a dump as `convert` does, with validated keywords and a field for each document.
+    """Convert a dump as `convert` does, with converted options and a field for each document.
 
     If the conversion is not alone, the caller checks and writes the card of the folder.
     """
-    path = os.fspath(default_output(kwargs) if output is None else output)
-    path = TRANSFORM_OPTIONS.find_output(None if output is None else path, kwargs) or path
-    run = build_run_options(kwargs)
+    path = os.fspath(default_output(values) if output is None else output)
+    path = TRANSFORM_OPTIONS.find_output(None if output is None else path, values) or path
+    run = build_run_options(values)
     if path == run.report == "-":
         raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")
     begun = time.perf_counter()
     card = find_hook("card") if run.card else None
     with Source(dump) as source:
         check_report(run.report, [source.path, path, *run.tables.values()])
-        options = options_for(source, kwargs, output_form(path, kwargs), site_field)
+        options = options_for(source, values, output_form(path, values), site_field)
         names = OutputPaths.of(path, options, run)
         with _explain_dump_errors(names, options), disk_errors():
             files = _plan(source, options, run, names, card, is_alone=is_alone)

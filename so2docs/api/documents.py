@@ -15,10 +15,7 @@ from so2docs.dump.source import DumpLike, Source, open_first
 from so2docs.errors import (
     So2docsError,
 )
-from so2docs.options.request import (
-    build_run_options,
-    validate_keywords,
-)
+from so2docs.options.request import build_run_options, read_keywords
 from so2docs.options.signatures import spell_out
 from so2docs.options.table import (
     OF_ITERATOR,
@@ -126,6 +123,6 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
         DumpError: The dump does not exist. The other errors that `convert` raises are raised while
             iterating.
     """
-    kwargs = validate_keywords(keywords, *OF_ITERATOR)
+    values = read_keywords(keywords, *OF_ITERATOR)
     with Source(source) as dump:
-        return Documents(dump, options_for(dump, kwargs), build_run_options(kwargs))
+        return Documents(dump, options_for(dump, values), build_run_options(values))

@@ -12,11 +12,7 @@ from so2docs.errors import (
     flag,
     join_advice,
 )
-from so2docs.options.request import (
-    build_options,
-    table_files,
-    tables_to_nest,
-)
+from so2docs.options.request import build_options, tables_to_nest
 from so2docs.options.sites import checked_host, published_host
 from so2docs.options.table import (
     Options,
@@ -30,15 +26,15 @@ from so2docs.schema import TABLES
 
 def options_for(
     source: Source,
-    kwargs: Mapping[str, Any],
+    values: Mapping[str, Any],
     form: OutputForm | None = None,
     site_field: tuple[str, str] | None = None,
 ) -> Options:
-    """Build the options of a conversion from validated keywords; look for its host and tables."""
-    site, field = kwargs.get("site"), kwargs.get("site_field")
+    """Build the options of a conversion from their values; look for its host and tables."""
+    site, field = values.get("site"), values.get("site_field")
     if field is not None:
         site_field = field, source.site() if site is None else site
-    options = build_options(kwargs, form, site_field, core=choose_core(kwargs.get("core", "auto")))
+    options = build_options(values, form, site_field, core=choose_core(values.get("core", "auto")))
     source.check_exists()
     if options.is_attributed:
         options = replace(options, host=_host(source, site))
@@ -49,7 +45,7 @@ def options_for(
         options = replace(options, host=known)
     elif site is not None and field is None:
         checked_host(site)
-    options = _choose_tables(source, kwargs, options)
+    options = _choose_tables(source, values, options)
     transform = options.transform
     if transform is None:
         return options
@@ -77,14 +73,15 @@ def _host(source: Source, requested: str | None) -> str:
     )
 
 
-def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) -> Options:
+def _choose_tables(source: Source, values: Mapping[str, Any], options: Options) -> Options:
     """Add the tables that a step needs; leave out missing tables with `if_present`."""
     step = find_step(options.steps[0]) if options.steps else None
     consequences = {} if step is None else step.tables
     nested = {TABLES[name].file for name in options.nest}
     needed = [name for name in consequences if TABLES[name].file not in nested]
     if options.if_present:
-        required = {*table_files(kwargs), *(options.transform.tables if options.transform else ())}
+        required = {*(values.get("tables") or ())}
+        required |= {*(options.transform.tables if options.transform else ())}
         wanted = [
             name
             for name in (*options.nest, *needed)

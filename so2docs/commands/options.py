@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -58,7 +59,7 @@ def command(
 
 
 class _Value(click.ParamType):  # type: ignore[type-arg]
-    """A parameter type whose values are parsed by an entry of the table of options."""
+    """A parameter type for an entry of the table of options, which also checks the value."""
 
     def __init__(self, entry: Option) -> None:
         self.entry = entry
@@ -68,9 +69,8 @@ class _Value(click.ParamType):  # type: ignore[type-arg]
         return None if self.entry.choices is None else f"[{'|'.join(self.entry.choices())}]"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if isinstance(value, str) and value:  # Validation has its own message for an empty value.
-            value = self.entry.from_text(value)
-            self.entry.read(value)
+        with suppress(ValueError):  # The library explains wrong values.
+            return int(value) if self.entry.is_number else value
         return value
 
     def shell_complete(

@@ -112,12 +112,12 @@ class Option:
     @property
     def is_repeated(self) -> bool:
         """Whether the flag may be repeated."""
-        is_list = any(get_origin(kind) is Iterable for kind in self.kinds)
-        return is_list and not self._takes_ids and not self._takes_objects
+        return any(get_origin(kind) is Iterable for kind in self.kinds) and not self._takes_ids
 
     @property
-    def _takes_objects(self) -> bool:
-        return Iterable[dict[str, Any]] in self.kinds
+    def is_number(self) -> bool:
+        """Whether the value is a whole number, and never text."""
+        return int in self.kinds and str not in self.kinds
 
     @property
     def _takes_ids(self) -> bool:
@@ -142,26 +142,29 @@ class Option:
         usually = f"If None, {self.usually}." if self.usually else ""
         return " ".join(filter(None, [self.summary, spell_options(self.more), usually]))
 
-    def check(self, value: Any) -> Any:
-        """Check the type of the keyword's value.
-
-        Returns:
-            The value; iterators become lists, and integers of other types, such as NumPy's, become
-            `int`.
+    def read(self, value: Any) -> Any:
+        """Check the value of the keyword, and convert it to the value of the attribute.
 
         Raises:
-            OptionError: The value has the wrong type.
+            OptionError: The value has the wrong type or is not allowed.
         """
+        value = self._check_type(value)
+        if self.parse is not None:
+            return self.parse(self.name, value)
+        if self.choices is None or value is None or value in (names := self.choices()):
+            return value
+        raise OptionError(
+            f"{flag(self.name)} is {value!r}; it must be one of: {', '.join(names)}"
+            + did_you_mean(value, names)
+        )
+
+    def _check_type(self, value: Any) -> Any:
+        """Check a type; iterators become lists, and integers such as those of NumPy `int`."""
         kinds = [get_origin(kind) or kind for kind in self.kinds if kind is not type(None)]
-        if self._takes_objects:
-            return value  # The caller reads the items.
         if (value is None and type(None) in self.kinds) or not _KINDS.keys() >= set(kinds):
             return value  # Named choices and recipes are checked when they are read.
-        if (
-            Iterable in kinds
-            and isinstance(value, Iterable)
-            and not isinstance(value, str | Mapping)
-        ):
+        is_one = isinstance(value, str | Mapping) or not isinstance(value, Iterable)
+        if Iterable in kinds and not is_one:
             value = list(value)
             if self._takes_ids and all(hasattr(part, "__index__") for part in value):
                 return [operator.index(part) for part in value]
@@ -172,34 +175,6 @@ class Option:
             expected = expected.replace("texts", "ids") if self._takes_ids else expected
             raise OptionError(f"{flag(self.name)} is {value!r}; it must be {expected}")
         return value
-
-    def read(self, value: Any) -> Any:
-        """Convert the value of the keyword to the value of the attribute.
-
-        Raises:
-            OptionError: The value is not allowed.
-        """
-        if self.parse is not None:
-            return self.parse(self.name, value)
-        if self.choices is None or value is None or value in (names := self.choices()):
-            return value
-        raise OptionError(
-            f"{flag(self.name)} is {value!r}; it must be one of: {', '.join(names)}"
-            + did_you_mean(value, names)
-        )
-
-    def from_text(self, text: str) -> Any:
-        """Convert a text, such as an argument of the command, to the value of the keyword."""
-        if str in self.kinds or self.is_repeated or get_origin(self.kinds[0]) is Literal:
-            return text
-        if self.is_switch and text.lower() in ("true", "false"):
-            return text.lower() == "true"
-        if int in self.kinds:
-            try:
-                return int(text)
-            except ValueError:
-                pass
-        return self.check(text)
 
 
 def option(group: Group, decides: bool, help: str, /, default: Any = None, **entry: Any) -> Any:  # noqa: A002

@@ -19,7 +19,7 @@ from so2docs.options.choices import (
     split_compression,
 )
 from so2docs.options.split import Split
-from so2docs.options.table import OPTIONS, TRANSFORM_OPTIONS, OutputForm
+from so2docs.options.table import TRANSFORM_OPTIONS, OutputForm
 
 HUB_FILE_BYTES = 500_000_000
 """Default size of files for the Hugging Face hub, as in `datasets.Dataset.push_to_hub`."""
@@ -27,7 +27,7 @@ HUB_FILE_BYTES = 500_000_000
 _INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
 
 
-def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
+def output_form(output: str, values: Mapping[str, Any]) -> OutputForm:
     """Choose the format, compression and splitting of an output from its name and the options.
 
     Raises:
@@ -45,13 +45,13 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
         )
     if output.endswith(os.sep) or os.path.isdir(output):
         raise OptionError(
-            f"{output}: is a folder; did you mean {os.path.join(output, default_output(kwargs))}, "
+            f"{output}: is a folder; did you mean {os.path.join(output, default_output(values))}, "
             f"or, for several dumps, {flag('output_dir', output)}?"
         )
-    name = _format(output, kwargs)
+    name = _format(output, values)
     if (package := FORMATS[name].needs) is not None:
         require_packages(flag("format", name), package, extra="parquet")
-    index = kwargs.get("elasticsearch_index")
+    index = values.get("elasticsearch_index")
     if index is not None and name != "elasticsearch":
         raise OptionError(
             f"{flag('elasticsearch_index')} needs {flag('format', 'elasticsearch')}; the format "
@@ -62,15 +62,15 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
             f"{flag('elasticsearch_index')} is {index!r}; Elasticsearch allows lower-case letters, "
             "digits and -_+. (none of these four at the start)"
         )
-    split: Split = OPTIONS["split"].read(kwargs.get("split"))
-    transform = TRANSFORM_OPTIONS.of(kwargs).transform
+    split = values.get("split") or Split()
+    transform = TRANSFORM_OPTIONS.of(values).transform
     is_for_hub = transform is not None and transform.is_by_site and output != "-"
     if is_for_hub and not split:
         split = Split(size=HUB_FILE_BYTES)
     if output == "-" and (split or not FORMATS[name].compressed):
         subject = flag("split", str(split)) if split else flag("format", name)
         raise OptionError(f"{subject} does not support standard output; give the name of a file")
-    compression = _compression(output, name, kwargs.get("compression"))
+    compression = _compression(output, name, values.get("compression"))
     return OutputForm(name, compression, index or "questions", has_total=is_for_hub, split=split)
 
 
@@ -88,37 +88,37 @@ def check_several(form: OutputForm, site_field: str | None) -> None:
         )
 
 
-def default_output(kwargs: Mapping[str, Any]) -> str:
+def default_output(values: Mapping[str, Any]) -> str:
     """Return the default name of the output, such as `questions.jsonl.gz`."""
-    return f"questions{output_suffix(kwargs)}"
+    return f"questions{output_suffix(values)}"
 
 
-def output_suffix(kwargs: Mapping[str, Any]) -> str:
+def output_suffix(values: Mapping[str, Any]) -> str:
     """Return the extensions for the format and compression in keywords, such as `.jsonl.gz`."""
-    requested = kwargs.get("format")
-    name: str = requested if requested is not None and requested in FORMATS else "jsonl"
+    requested = values.get("format")
+    name: str = requested or "jsonl"
     end = FORMATS[name].extensions[0]
     if not FORMATS[name].compressed or end in GZIPPED:
         return end
-    return end + EXTENSIONS.get(kwargs.get("compression") or "gzip", ".gz")
+    return end + EXTENSIONS[values.get("compression") or "gzip"]
 
 
 _COMMANDS = {".csv": "tables", ".db": "sqlite", ".sqlite": "sqlite"}
 """Commands for the extensions of other products."""
 
 
-def _format(output: str, kwargs: Mapping[str, Any]) -> str:
+def _format(output: str, values: Mapping[str, Any]) -> str:
     """Choose the format of an output from its name and the options.
 
     Raises:
         OptionError: The name shows no format, or one that contradicts the options.
     """
-    requested: str | None = OPTIONS["format"].read(kwargs.get("format"))
+    requested: str | None = values.get("format")
     by_name = formats_from_name(output)
     plain, compression = split_compression(output)
     ending = os.path.splitext(os.path.basename(plain))[1]
     is_explicit = requested is not None and (
-        not FORMATS[requested].compressed or kwargs.get("compression") is not None
+        not FORMATS[requested].compressed or values.get("compression") is not None
     )
     if ending and not by_name and not is_explicit:
         endings = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)
@@ -134,7 +134,7 @@ def _format(output: str, kwargs: Mapping[str, Any]) -> str:
     if not by_name and compression is None and is_new and output != "-" and not is_explicit:
         raise OptionError(
             f"{output}: the name shows neither format nor compression; did you mean "
-            f"{output}{output_suffix(kwargs)}, or, for several dumps, a folder: "
+            f"{output}{output_suffix(values)}, or, for several dumps, a folder: "
             f"{flag('output_dir', output)}?"
         )
     if requested is None:
@@ -148,9 +148,8 @@ def _format(output: str, kwargs: Mapping[str, Any]) -> str:
     return requested
 
 
-def _compression(output: str, name: str, requested: str | None) -> Compression:
+def _compression(output: str, name: str, requested: Compression | None) -> Compression:
     _, by_name = split_compression(output)
-    compression: Compression | None = OPTIONS["compression"].read(requested)
     if not FORMATS[name].compressed:
         advice = f"choose a name that ends in {FORMATS[name].extensions[0]}" if by_name else ""
         if requested not in (None, "none"):
@@ -164,4 +163,4 @@ def _compression(output: str, name: str, requested: str | None) -> Compression:
             f"{flag('compression', requested)} contradicts the name {output}, which means {named}; "
             "leave the option out, or choose another name"
         )
-    return compression or compression_from_name(output)
+    return requested or compression_from_name(output)

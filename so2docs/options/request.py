@@ -14,13 +14,11 @@ from so2docs.options.choices import Core
 from so2docs.options.option import Option, Where, entries
 from so2docs.options.table import (
     ALL_TABLES,
-    OPTIONS,
     TRANSFORM_OPTIONS,
     Filters,
     Options,
     OutputForm,
     RunOptions,
-    Tables,
     options_of,
     taken_by,
 )
@@ -29,26 +27,25 @@ from so2docs.schema import TABLES
 Product = TypeVar("Product")
 
 
-def validate_keywords(kwargs: Mapping[str, Any], *where: Where) -> dict[str, Any]:
-    """Check the names and types of keywords.
+def read_keywords(kwargs: Mapping[str, Any], *where: Where) -> dict[str, Any]:
+    """Check the keywords of a call, and convert their values.
 
     Returns:
-        The keywords; iterators become lists, and integers of other types, such as NumPy's, become
-        `int`.
+        The values of attributes, by keyword.
 
     Raises:
         TypeError: A keyword is unknown.
-        OptionError: A value has the wrong type.
+        OptionError: A value has the wrong type or is not allowed.
     """
-    return _check_keywords(kwargs, taken_by(*where))
+    return _read(kwargs, taken_by(*where))
 
 
-def _check_keywords(kwargs: Mapping[str, Any], allowed: Mapping[str, Option]) -> dict[str, Any]:
+def _read(kwargs: Mapping[str, Any], allowed: Mapping[str, Option]) -> dict[str, Any]:
     for name in kwargs:
         if name not in allowed:
             hint = did_you_mean(name, allowed)
             raise TypeError(f"got an unexpected keyword argument {name!r}{hint}")
-    return {name: allowed[name].check(value) for name, value in kwargs.items()}
+    return {name: allowed[name].read(value) for name, value in kwargs.items()}
 
 
 def read_options(kind: type[Product], kwargs: Mapping[str, Any]) -> Product:
@@ -59,7 +56,7 @@ def read_options(kind: type[Product], kwargs: Mapping[str, Any]) -> Product:
         OptionError: A value has the wrong type or is not allowed, or two options contradict each
             other.
     """
-    return kind(**_values(kind, _check_keywords(kwargs, options_of(kind))))
+    return kind(**_attributes(kind, _read(kwargs, options_of(kind))))
 
 
 def recorded(*parts: Any) -> dict[str, Any]:
@@ -81,64 +78,57 @@ def recorded_options(options: Options) -> dict[str, Any]:
 
 
 def build_options(
-    kwargs: Mapping[str, Any],
+    values: Mapping[str, Any],
     form: OutputForm | None = None,
     site_field: tuple[str, str] | None = None,
     *,
     core: Core,
 ) -> Options:
-    """Build the options from validated keywords.
+    """Build the options from the values that `read_keywords` returns.
 
     Raises:
-        OptionError: A value is not allowed, or two options contradict each other.
+        OptionError: Two options contradict each other.
     """
-    records = TRANSFORM_OPTIONS.of(kwargs)
+    records = TRANSFORM_OPTIONS.of(values)
     transform = records.transform
-    values = _values(Options, kwargs) | {"core": core, "host": None, "site_field": site_field}
-    if values.get("body") is None:
-        values["body"] = "html" if transform is None else transform.body
+    given = _attributes(Options, values) | {"core": core, "host": None, "site_field": site_field}
+    if given.get("body") is None:
+        given["body"] = "html" if transform is None else transform.body
     needed = [] if transform is None else [*transform.tables]
-    if kwargs.get("without_linked"):
+    if values.get("without_linked"):
         needed.append("links")
-    values["nest"] = tables_to_nest([*values.get("nest", ()), *needed], table_files(kwargs))
-    filters, form = build_filters(kwargs), form or OutputForm()
+    given["nest"] = tables_to_nest([*given.get("nest", ()), *needed], values.get("tables") or ())
+    filters, form = Filters(**_attributes(Filters, values)), form or OutputForm()
     if transform is not None and transform.name:
         # Records cannot be looked up by question id, so leave out the index.
         form = dataclasses.replace(form, is_looked_up=False)
         if transform.needs_all_questions:
             filters = dataclasses.replace(filters, accepted=False)
-    return Options(form=form, filters=filters, records=records, **values)
+    return Options(form=form, filters=filters, records=records, **given)
 
 
-def build_filters(kwargs: Mapping[str, Any]) -> Filters:
-    """Build the filters from keywords."""
-    return Filters(**_values(Filters, kwargs))
+def build_run_options(values: Mapping[str, Any]) -> RunOptions:
+    """Build the run options from the values that `read_keywords` returns."""
+    return RunOptions(**{"tables": {}, **_attributes(RunOptions, values)})
 
 
-def build_run_options(kwargs: Mapping[str, Any]) -> RunOptions:
-    """Build the run options from keywords."""
-    return RunOptions(**{"tables": {}, **_values(RunOptions, kwargs)})
+def _attributes(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {entry.attribute: values[entry.name] for entry in entries(kind) if entry.name in values}
 
 
-def _values(kind: type, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        entry.attribute: entry.read(kwargs[entry.name])
-        for entry in entries(kind)
-        if entry.name in kwargs
-    }
+def tables_to_nest(nest: Iterable[str], tables: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the tables to nest, in the order in which they are read.
 
+    Args:
+        nest: Names of tables, or `all`.
+        tables: Tables whose files are named, which are nested too.
 
-def table_files(kwargs: Mapping[str, Any]) -> Tables:
-    """Return the files of tables in keywords, by the name of the table."""
-    files: Tables = OPTIONS["tables"].read(kwargs.get("tables"))
-    return files
-
-
-def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
-    """Return the names of the tables to nest, in the order in which they are read."""
+    Raises:
+        OptionError: There is no such table.
+    """
     names = set(nest)
     options = {TABLES[name].file_option for name in names & TABLES.keys()}
-    names |= tables.keys() - options
+    names |= {*tables} - options
     for name in sorted(names - {*TABLES, ALL_TABLES}):
         raise OptionError(
             f"{flag('nest')} is {name!r}; it must be one or more of: {', '.join(TABLES)}, all"

@@ -69,8 +69,8 @@ class TransformOptions:
     """The options of transforms. This class has none; an extension derives from it."""
 
     @classmethod
-    def of(cls, kwargs: Mapping[str, Any]) -> TransformOptions:
-        """Read the options from validated keywords.
+    def of(cls, values: Mapping[str, Any]) -> TransformOptions:
+        """Take the options from the values that `read_keywords` returns.
 
         Raises:
             OptionError: A value is not allowed.
@@ -110,6 +110,6 @@ class TransformOptions:
         return [file], None
 
     @staticmethod
-    def find_output(output: str | None, kwargs: Mapping[str, Any]) -> str | None:
+    def find_output(output: str | None, values: Mapping[str, Any]) -> str | None:
         """Return the path of the output from which `Transform.files` are made, if any."""
         return None

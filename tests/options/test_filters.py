@@ -428,10 +428,12 @@ def test_bad_values(options: dict[str, Any], problem: str, tmp_path: Path) -> No
 )
 def test_needs_rows(options: dict[str, Any], expected: bool) -> None:
     from so2docs.options.output_form import output_form
-    from so2docs.options.request import build_options
+    from so2docs.options.request import build_options, read_keywords
+    from so2docs.options.table import OF_CONVERT
     from so2docs.pipeline.filing import needs_rows
 
-    built = build_options(options, output_form("q.jsonl", options), core="python")
+    values = read_keywords(options, *OF_CONVERT)
+    built = build_options(values, output_form("q.jsonl", values), core="python")
     assert needs_rows(built) is expected
 
 

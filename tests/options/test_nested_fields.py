@@ -142,15 +142,14 @@ def test_invalid_choices(
 
 
 def test_the_fast_path_is_used_if_all_fields_stay(tmp_path: Path) -> None:
-    from so2docs.options.request import build_filters
-    from so2docs.options.table import Options
+    from so2docs.options.request import read_options
+    from so2docs.options.table import Filters, Options
     from so2docs.pipeline.filing import needs_rows
 
-    nested_only = build_filters({"drop_fields": "Comments.UserId,Answers.Votes"})
+    nested_only = read_options(Filters, {"drop_fields": "Comments.UserId,Answers.Votes"})
     assert not needs_rows(Options(filters=nested_only, nest=ALL))
-    assert needs_rows(
-        Options(filters=build_filters({"drop_fields": "Body,Comments.UserId"}), nest=ALL)
-    )
+    both = read_options(Filters, {"drop_fields": "Body,Comments.UserId"})
+    assert needs_rows(Options(filters=both, nest=ALL))
 
 
 def test_a_stray_of_a_known_post_has_the_chosen_fields() -> None:

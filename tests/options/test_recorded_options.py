@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from so2docs.options.output_form import default_output, output_form
-from so2docs.options.request import build_options, recorded_options
-from so2docs.options.table import OPTIONS
+from so2docs.options.request import build_options, read_keywords, recorded_options
+from so2docs.options.table import OF_CONVERT, OPTIONS
 
 OTHERS: dict[str, list[Any]] = {
     "site_field": [("Site", "beer"), ("Site", "ale")],
@@ -61,8 +61,9 @@ DERIVED = {"tables", "site"}
 
 def record(**keywords: Any) -> dict[str, Any]:
     site_field = keywords.pop("site_field", None)
-    form = output_form(default_output(keywords), keywords)
-    return recorded_options(build_options(keywords, form, site_field, core="python"))
+    values = read_keywords(keywords, *OF_CONVERT)
+    form = output_form(default_output(values), values)
+    return recorded_options(build_options(values, form, site_field, core="python"))
 
 
 def test_each_option_has_other_values_or_only_decides_how_it_runs() -> None:

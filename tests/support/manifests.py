@@ -7,7 +7,7 @@ from typing import Any
 
 from so2docs.dump.storage import sample_hash
 from so2docs.extensions.cards.document_schema import build_schema
-from so2docs.options.request import build_options, validate_keywords
+from so2docs.options.request import build_options, read_keywords
 from so2docs.options.table import OF_CONVERT
 
 
@@ -21,7 +21,7 @@ def resealed(manifest: dict[str, Any], **values: Any) -> dict[str, Any]:
 
 def schema_of(**options: Any) -> dict[str, Any]:
     """Return the JSON Schema in the manifest of an output with these options."""
-    return build_schema(build_options(validate_keywords(options, *OF_CONVERT), core="python"))
+    return build_schema(build_options(read_keywords(options, *OF_CONVERT), core="python"))
 
 
 def describe_file(path: Path) -> dict[str, Any]:

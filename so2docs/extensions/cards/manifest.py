@@ -20,8 +20,8 @@ from so2docs.errors import DumpError, OptionError, OutputError, flag
 from so2docs.escape import printable
 from so2docs.extensions.cards.document_schema import build_schema
 from so2docs.extensions.recipes.options import RECORDS, find_recipe
-from so2docs.options.request import build_options
-from so2docs.options.table import OutputForm
+from so2docs.options.request import build_options, read_keywords
+from so2docs.options.table import OF_CONVERT, OutputForm
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import MANIFEST, RECORD, side_file
 from so2docs.output.product import read_provenance
@@ -191,8 +191,9 @@ def _schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | 
             # Settings that are recorded in another form, such as a tokenizer, change no schema.
             settings = {k: v for k, v in settings if k not in known or known[k].identify is None}
             kwargs |= {"recipe": recipe, "settings": settings}
+        values = read_keywords(kwargs, *OF_CONVERT)
         return build_schema(
-            build_options(kwargs, form, site_field and tuple(site_field), core="python")
+            build_options(values, form, site_field and tuple(site_field), core="python")
         )
     except OptionError:  # The recipe has no schema, or is a user's and not installed here.
         return None

@@ -17,7 +17,6 @@ from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.extensions.recipes.catalog import ALIASES, NAMES, load_recipe
 from so2docs.extensions.recipes.recipe import BEST, QUERIES_UNTIL, Recipe
 from so2docs.options.choices import FORMATS, formats_from_name
-from so2docs.options.field_paths import parse_field_names
 from so2docs.options.option import assignments, lacks_field, option
 from so2docs.options.transform import METADATA, TransformOptions
 
@@ -265,23 +264,22 @@ class RecipeOptions(TransformOptions):
     attribution: bool = _document("Add URLs, licences and authors.", False)
 
     @classmethod
-    def of(cls, kwargs: Mapping[str, Any]) -> RecipeOptions:
+    def of(cls, values: Mapping[str, Any]) -> RecipeOptions:
         """Find the recipe, and check its settings.
 
         Raises:
             OptionError: The recipe is unknown, a setting is not allowed, or an option needs a
                 recipe.
         """
-        settings = assignments("settings", kwargs.get("settings"))
-        without_linked = bool(kwargs.get("without_linked"))
-        attribution = bool(kwargs.get("attribution"))
-        if kwargs.get("recipe") is None:
+        settings = values.get("settings")
+        without_linked = bool(values.get("without_linked"))
+        attribution = bool(values.get("attribution"))
+        if values.get("recipe") is None:
             if settings:
                 raise OptionError(f"{flag('settings')} needs {flag('recipe', 'NAME')}")
             return cls(without_linked=without_linked, attribution=attribution)
-        choice = choose_recipe(kwargs["recipe"], settings, accepted=bool(kwargs.get("accepted")))
-        dropped = parse_field_names("drop_fields", kwargs.get("drop_fields") or (), (METADATA,))
-        choice = replace(choice, has_metadata=METADATA not in dropped)
+        choice = choose_recipe(values["recipe"], settings, accepted=bool(values.get("accepted")))
+        choice = replace(choice, has_metadata=METADATA not in values.get("drop_fields", ()))
         settings_to_record = tuple(choice.identified_settings.items())
         return cls(choice, settings_to_record, without_linked, attribution)
 
@@ -374,18 +372,18 @@ class RecipeOptions(TransformOptions):
         return recipe.finish(recipe, names, file, report)
 
     @staticmethod
-    def find_output(output: str | None, kwargs: Mapping[str, Any]) -> str | None:
+    def find_output(output: str | None, values: Mapping[str, Any]) -> str | None:
         """Return the path of the records of a recipe that writes several files.
 
         Raises:
             OptionError: An option does not apply to several files, or the output is a file.
         """
-        recipe = RecipeOptions.of(kwargs).transform
+        recipe = RecipeOptions.of(values).transform
         if recipe is None or not recipe.files:
             return None
         subject = flag("recipe", recipe.name)
         for name in ("format", "compression", "split"):
-            if kwargs.get(name) is not None:
+            if values.get(name) is not None:
                 raise OptionError(
                     f"{subject} cannot be used with {flag(name)}; leave {flag(name)} out"
                 )

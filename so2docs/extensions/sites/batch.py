@@ -16,9 +16,8 @@ from so2docs.extensions.sites.tasks import (
     plan_outputs,
     run_sites,
 )
-from so2docs.options.option import path
 from so2docs.options.output_form import check_several, output_form, output_suffix
-from so2docs.options.request import build_run_options, validate_keywords
+from so2docs.options.request import build_run_options, read_keywords
 from so2docs.options.table import OF_CONVERT, TRANSFORM_OPTIONS, taken_by
 from so2docs.output.new_files import open_folder
 from so2docs.output.part_files import FAILED, side_file
@@ -69,8 +68,8 @@ def convert_all(
     Raises:
         OptionError: Two dumps would have the same output, or an option is not allowed.
     """
-    kwargs = validate_keywords(keywords, *OF_CONVERT)
-    report_path = path("report", kwargs.pop("report", None))
+    kwargs = read_keywords(keywords, *OF_CONVERT)
+    report_path = kwargs.pop("report", None)
     end = output_suffix(kwargs)
     form, run = output_form(f"questions{end}", kwargs), build_run_options(kwargs)
     check_several(form, kwargs.get("site_field"))

@@ -16,14 +16,16 @@ from so2docs.extensions.spark import folders, sites, stores
 from so2docs.extensions.spark.jobs import run
 from so2docs.extensions.spark.sites import Dumps, Site, convert_site, raise_or_note
 from so2docs.options.keywords import FileKeywords
+from so2docs.options.split import Split
 from so2docs.plugin import UP_TO_DATE, Report, So2docsError, without_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-PART_BYTES = "128MB"
-"""Maximum size of a part file; it is limited because Spark reads a compressed file in one task."""
+PART_BYTES = 128_000_000
+"""Maximum bytes of a part file; they are limited because Spark reads a compressed file in one
+task."""
 
 LARGE_BYTES = 1_000_000_000
 """Size in bytes above which the task for a dump gets all cores of an executor, if the cluster
@@ -97,7 +99,7 @@ def convert(
         source, site_field=site_field, site=site, on_error=on_error, **keywords
     )
     failures: dict[Site, So2docsError] | None = {} if on_error == "skip" else None
-    kwargs["split"] = PART_BYTES
+    kwargs["split"] = Split(size=PART_BYTES)
     folder = sites.locate(output_dir)
     sizes = sites.plan(
         sites.patterns(source),

@@ -18,7 +18,7 @@ from so2docs.dump import storage
 from so2docs.extensions.sites.tasks import plan_outputs
 from so2docs.extensions.spark import folders
 from so2docs.options.output_form import check_several, output_form, output_suffix
-from so2docs.options.request import build_options, validate_keywords
+from so2docs.options.request import build_options, read_keywords
 from so2docs.options.sites import checked_host
 from so2docs.options.table import Options, OutputForm
 from so2docs.plugin import (
@@ -37,7 +37,6 @@ Dumps = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 Result = TypeVar("Result")
 
-_ID_LISTS = ("keep_users", "keep_posts", "drop_users", "drop_posts")
 _STEM = folders.PART.rstrip("-")
 _HADOOP = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+:)/(?!/)")
 
@@ -130,16 +129,13 @@ def check_options(
     """Check the options of `convert` without a Spark session.
 
     Returns:
-        The validated keywords of `so2docs.convert`.
+        The values of the options of `so2docs.convert`, by keyword.
     """
     if on_error not in ("stop", "skip"):
         raise OptionError(f"{flag('on_error')} is {on_error!r}; it must be 'stop' or 'skip'")
-    kwargs = validate_keywords(keywords, "documents", "files")
+    kwargs = read_keywords(keywords, "documents", "files")
     form = _part_form(kwargs)
-    options = build_options(kwargs, form, core=kwargs.get("core", "auto"))
-    # Executors may not see the files of lists, or see them elsewhere.
-    lists = {name: getattr(options.filters, name) for name in kwargs if name in _ID_LISTS}
-    kwargs |= {name: sorted(value.ids) for name, value in lists.items() if value is not None}
+    build_options(kwargs, form, core=kwargs.get("core", "auto"))
     if is_several(source):
         check_several(form, site_field)
     if site is None:

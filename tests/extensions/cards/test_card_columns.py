@@ -11,7 +11,7 @@ import so2docs
 from so2docs.extensions.cards import columns
 from so2docs.extensions.cards.document_schema import build_schema
 from so2docs.extensions.recipes.catalog import NAMES
-from so2docs.options.request import build_options, validate_keywords
+from so2docs.options.request import build_options, read_keywords
 from so2docs.options.table import OF_CONVERT
 
 SAMPLE = CHECKOUT / "so2docs" / "sample" / "sample.stackexchange.com.7z"
@@ -33,7 +33,7 @@ WAYS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_every_column_has_a_meaning(way: dict[str, Any]) -> None:
-    options = build_options(validate_keywords(way, *OF_CONVERT), core="python")
+    options = build_options(read_keywords(way, *OF_CONVERT), core="python")
     schema = build_schema(options)
     text = "\n".join(columns.describe_columns(way.get("recipe"), schema))
     rows = ROW.findall(text)
@@ -46,7 +46,7 @@ def test_every_column_has_a_meaning(way: dict[str, Any]) -> None:
 def test_every_meaning_is_used() -> None:
     used = set()
     for way in WAYS:
-        options = build_options(validate_keywords(way, *OF_CONVERT), core="python")
+        options = build_options(read_keywords(way, *OF_CONVERT), core="python")
         for table in columns.describe_columns(way.get("recipe"), build_schema(options)):
             for path, *_ in ROW.findall(table):
                 used |= {path, path.rpartition(".")[2]}

@@ -9,7 +9,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.extensions.cards.document_schema import DIALECT, build_schema
-from so2docs.options.request import build_options, validate_keywords
+from so2docs.options.request import build_options, read_keywords
 from so2docs.options.table import OF_CONVERT
 
 HOST = "beer.stackexchange.com"
@@ -29,7 +29,7 @@ WAYS: list[dict[str, Any]] = [
 
 
 def schema(options: dict[str, Any]) -> dict[str, Any]:
-    return build_schema(build_options(validate_keywords(options, *OF_CONVERT), core="python"))
+    return build_schema(build_options(read_keywords(options, *OF_CONVERT), core="python"))
 
 
 def validator(options: dict[str, Any]) -> Any:

@@ -63,7 +63,7 @@ def test_same_files_for_any_chunks_and_many_parts_in_order(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dump = noisy_dump(tmp_path / "wide" / "Posts.xml", range(-90_000, 800_000, 9_001))
-    monkeypatch.setattr(api, "PART_BYTES", "100kB")
+    monkeypatch.setattr(api, "PART_BYTES", 100_000)
     contents = []
     for chunk_bytes in (None, 200_011):
         out = tmp_path / str(chunk_bytes)
