@@ -7,6 +7,8 @@ renamed to their final names, the index first, so that every output has an index
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from io import RawIOBase
 from typing import BinaryIO, Self
@@ -23,7 +25,6 @@ from so2docs.output.part_files import (
     finish_file,
     part_path,
     remove,
-    write_part,
 )
 from so2docs.output.segments import Copy, Journal, Segment, copy_all, copy_by_reading
 from so2docs.standard_streams import open_standard_output
@@ -63,6 +64,7 @@ class Output:
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._is_indexed = indexed and path != "-"
+        self._index = index.index_path(path)
         self._file: RawIOBase | BinaryIO | None = None
         self._name = path if path == "-" else self.part
         if path == "-":
@@ -76,6 +78,7 @@ class Output:
             elif is_new:
                 # Never open an existing file: the name may be a link to another file.
                 remove(self.part)
+                remove(part_path(self._index))
                 self._file = open(self.part, "xb", buffering=0)  # noqa: SIM115
             else:
                 self._file = open(self.part, "r+b", buffering=0)  # noqa: SIM115
@@ -118,8 +121,18 @@ class Output:
                 at = self.journal.size
                 file.seek(at + segment.size)
                 copies = [Copy(segment.path, segment.offset, segment.size, self.part, at)]
+        if self._is_indexed:
+            with self._open_index() as index_file:
+                index.add_answers(index_file, segment.answer_ids)
         self.journal.add(segment)
         return copies
+
+    @contextmanager
+    def _open_index(self) -> Iterator[BinaryIO]:
+        """Open the unfinished index at its end."""
+        path = part_path(self._index)
+        with explain_errors(path), open(path, "a+b") as file:
+            yield file
 
     def seal(self, record: bytes = b"") -> FileState:
         """End the stream, and write the index, so that both files are ready to be renamed.
@@ -139,10 +152,10 @@ class Output:
         self.close()
         state = replace(finish_file(self.path), size=size, crc=crc, label=self.label)
         if self._is_indexed or record:
-            with explain_errors(self.part), open(self.part, "rb") as part:
-                entries = journal if self._is_indexed else None
-                data = index.build(entries, journal.size, part, record, crc)
-            state = replace(state, index=write_part(index.index_path(self.path), data))
+            entries = journal if self._is_indexed else None
+            with open(self.part, "rb") as part, self._open_index() as index_file:
+                index.complete(index_file, entries, journal.size, part, record=record, crc=crc)
+            state = replace(state, index=finish_file(self._index))
         return state
 
     def __enter__(self) -> Self:
@@ -162,7 +175,7 @@ class Output:
         self.close()
         if self.path != "-":
             remove(self.part)
-            remove(part_path(index.index_path(self.path)))
+            remove(part_path(self._index))
 
 
 class Target(Output):

@@ -16,6 +16,7 @@ from so2docs.options.choices import Compression
 from so2docs.options.field_paths import ALL_FIELDS, Fields
 from so2docs.options.table import Options, OutputForm
 from so2docs.output.compression import SEGMENT_BYTES, compress
+from so2docs.output.index import find_answer_ids, pack_answer_ids
 from so2docs.output.segments import Journal, Segment
 from so2docs.registry import find_hook
 
@@ -67,7 +68,9 @@ class OpenSegment:
 
     def end(self) -> Segment:
         """Make a segment of the collected documents."""
-        return self._format.segment(self._take(), self._first_id, self._count)
+        raw = self._take()
+        segment = self._format.segment(raw, self._first_id, self._count)
+        return segment._replace(answer_ids=self._format.find_answer_ids(raw))
 
     def _take(self) -> bytes:
         raw = b"".join(self._parts)
@@ -139,6 +142,14 @@ class Format(FileFormat):
     def id_prefix(self) -> bytes:
         """The prefix of ids in a JSON string: the site, because ids are only unique per site."""
         return b"" if self.site is None else orjson.dumps(self.site[1])[1:-1] + b"/"
+
+    def find_answer_ids(self, raw: bytes) -> bytes:
+        """Return the ids of the answers of a segment, if the file has an index."""
+        if not self.form.is_indexed:
+            return b""
+        if self.fields.has_answer("PostTypeId"):
+            return find_answer_ids(raw)
+        return pack_answer_ids(map(orjson.loads, raw.splitlines()))
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
         """Return the maximum size of the footer after one more segment, in bytes."""

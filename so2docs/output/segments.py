@@ -41,6 +41,7 @@ class Segment(NamedTuple):
         path: The temporary file with the data; empty for data in memory or in the output.
         data_crc: CRC-32 of the data; 0 if the segment comes from an index.
         label: Label of the output file, if files are split by date or share; empty otherwise.
+        answer_ids: The low 32 bits of the id of each answer, for the index.
     """
 
     first_id: int
@@ -54,6 +55,7 @@ class Segment(NamedTuple):
     path: str = ""
     data_crc: int = 0
     label: str = ""
+    answer_ids: bytes = b""
 
     @classmethod
     def of(

@@ -37,6 +37,13 @@ def count_lines(data: bytes) -> int:
 def contains(data: bytes | bytearray, size: int, text: bytes) -> bool:
     """Whether a text occurs in the first `size` bytes."""
 
+def answer_ids(data: bytes) -> bytes | None:
+    """Return the low 32 bits of the id of each answer in documents, as `index.answer_ids` does.
+
+    Returns:
+        The bits, little-endian; None if an answer does not start with `Id` and `PostTypeId`.
+    """
+
 def read_table(data: bytes, table: int) -> tuple[int, int | None, bytes, bytes] | None:
     """Turn a slice of rows of a table into records, as `rows.parse` and `table_rows` do.
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import operator
 import os
-import re
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
 from contextlib import AbstractContextManager, contextmanager
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack, cast
@@ -202,13 +202,20 @@ def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> byte
     else:
         segments = _plain_segments(file)
     with bar("indexing", size, shown=progress) as progress_bar:
-        entries = _entries(name, segments, reason, progress_bar.update)
-        return index.build(entries, start, file)
+        made = BytesIO()
+        entries = _entries(name, segments, reason, made, progress_bar.update)
+        index.complete(made, list(entries), start, file)
+        return made.getvalue()
 
 
 def _entries(
-    name: str, segments: Iterator[_Segment], reason: str, update: Callable[[int], object]
+    name: str,
+    segments: Iterator[_Segment],
+    reason: str,
+    made: BinaryIO,
+    update: Callable[[int], object],
 ) -> Iterator[Segment]:
+    """Yield the segments, and write their answers to the new index."""
     last_id: int | None = None
     for segment in segments:
         update(segment.end - segment.offset)
@@ -221,10 +228,18 @@ def _entries(
         if last_id < first_id:
             raise _not_ascending(name, last_id, first_id)
         documents = segment.raw.count(b"\n") + (not segment.raw.endswith(b"\n"))
+        index.add_answers(made, _answer_ids(name, segment))
         crc = isal_zlib.crc32(segment.raw)
         yield Segment(
             first_id, segment.offset, segment.end - segment.offset, len(segment.raw), documents, crc
         )
+
+
+def _answer_ids(name: str, segment: _Segment) -> bytes:
+    try:
+        return index.pack_answer_ids(map(orjson.loads, segment.raw.splitlines()))
+    except (orjson.JSONDecodeError, AttributeError, TypeError):
+        raise _line_error(name, segment.offset) from None
 
 
 def _save_index(output: str, data: bytes) -> bool:
@@ -248,11 +263,16 @@ def _id(name: str, raw: bytes, start: int, offset: int) -> int:
     except (orjson.JSONDecodeError, TypeError, KeyError):
         question_id = None
     if not isinstance(question_id, int):
-        problem = f"after byte {offset:,}, a line is not a document with an Id; {_advise_id()}"
         if offset in (0, len(GZIP_HEADER)) and (foreign := describe_foreign(raw)):
-            problem = foreign
-        raise OutputError(f"{name}: {problem}")
+            raise OutputError(f"{name}: {foreign}")
+        raise _line_error(name, offset)
     return question_id
+
+
+def _line_error(name: str, offset: int) -> OutputError:
+    return OutputError(
+        f"{name}: after byte {offset:,}, a line is not a document with an Id; {_advise_id()}"
+    )
 
 
 def _not_ascending(name: str, question_id: int, before: int) -> OutputError:
@@ -420,31 +440,17 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
         """
         return self._found(question_id)[0]
 
-    def find_question_id(self, answer_id: int, *, progress: bool = False) -> int | None:
+    def find_question_id(self, answer_id: int) -> int | None:
         """Find the id of the question that an answer belongs to; None if the answer is missing.
-
-        The index contains no answers, so segments are searched: first the one where a question with
-        the id of the answer would be, then the earlier ones backwards, then the later ones.
 
         Args:
             answer_id: `Id` of the answer.
-            progress: Show a progress bar.
         """
-        key = re.compile(rb'"Id": ?%d[,}]' % _integer(answer_id))
-        near = self.index.find(answer_id) or 0
-        order = [*range(near, -1, -1), *range(near + 1, self.index.segments)]
-        total = sum(entry.raw_size for entry in self.index)
-        with bar("looking through answers", total, shown=progress) as progress_bar:
-            for segment in order[: self.index.segments]:
-                entry = self.index[segment]
-                lines = self.reader.read(entry)
-                if key.search(lines):
-                    with self._bad_lines(entry):
-                        for line in filter(key.search, lines.splitlines()):
-                            document = orjson.loads(line)
-                            if any(a.get("Id") == answer_id for a in document.get("Answers", ())):
-                                return int(document["Id"])
-                progress_bar.update(entry.raw_size)
+        for segment in self.index.find_answer(_integer(answer_id)):
+            with self._bad_lines(self.index[segment]):
+                for document in map(orjson.loads, self._lines(segment).splitlines()):
+                    if any(a.get("Id") == answer_id for a in document.get("Answers", ())):
+                        return int(document["Id"])
         return None
 
     def _found(self, question_id: int) -> tuple[bytes, Question]:
@@ -470,10 +476,7 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
         try:
             yield
         except (orjson.JSONDecodeError, KeyError, TypeError):
-            raise OutputError(
-                f"{self.path}: at byte {entry.offset:,}, a line is not a document with an Id; "
-                f"{_advise_id()}"
-            ) from None
+            raise _line_error(self.path, entry.offset) from None
 
     def _lines(self, segment: int) -> bytes:
         """Return the lines of a segment, from the cache if possible."""

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from support.command import run, run_python
 from support.dumps import answer, question, unpacked, write_dump
@@ -23,7 +24,7 @@ from so2docs import zstd
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
 from so2docs.output.formats import Format
-from so2docs.output.index import Index
+from so2docs.output.index import Index, find_answer_ids, pack_answer_ids
 from so2docs.output.new_files import output_lock
 from so2docs.output.part_files import publish
 
@@ -44,8 +45,12 @@ def assert_same(output: Path) -> None:
     """Look up every id, ids between them, and ids far away, in random order."""
     expected = scanned(output)
     near = {other for question_id in expected for other in (question_id - 1, question_id + 1)}
-    answers = {answer["Id"] for document in expected.values() for answer in document["Answers"]}  # type: ignore[attr-defined]
-    missing = (near | answers | {0, -1, 2**31, 10**10, 2**70, -(2**70)}) - set(expected)
+    questions = {
+        answer["Id"]: question_id
+        for question_id, document in expected.items()
+        for answer in document["Answers"]  # type: ignore[attr-defined]
+    }
+    missing = (near | set(questions) | {0, -1, 2**31, 10**10, 2**70, -(2**70)}) - set(expected)
     with so2docs.open(output) as docs:
         assert len(docs) == len(expected)
         assert list(docs) == list(docs.keys()) == list(expected)
@@ -57,7 +62,12 @@ def assert_same(output: Path) -> None:
             assert question_id in docs
             assert docs.get(question_id) == expected[question_id]
             assert json.loads(docs.line(question_id)) == expected[question_id]
+        for answer_id in random.Random(3).sample(sorted(questions), min(len(questions), 50)):
+            assert docs.find_question_id(answer_id) == questions[answer_id]
+            assert docs.find_question_id(answer_id + 2**32) is None
         for question_id in random.Random(1).sample(sorted(missing), min(len(missing), 25)):
+            if question_id not in questions:
+                assert docs.find_question_id(question_id) is None
             assert question_id not in docs
             assert docs.get(question_id, "none") == "none"
             with pytest.raises(KeyError):
@@ -111,7 +121,8 @@ def places(path: Path) -> tuple[object, ...]:
     """Return the entries of an index, without the provenance."""
     index = Index(index_of(path).read_bytes())
     entries = [index[segment] for segment in range(index.segments)]
-    return entries, index.documents, index.size, index.tail
+    answers = [list(index.find_answer(answer_id)) for answer_id in range(1000)]
+    return entries, index.documents, index.size, index.tail, answers
 
 
 def test_published_dumps(real_dump: Path, tmp_path: Path) -> None:
@@ -149,6 +160,32 @@ def test_only_one_piece_is_read(output: Path) -> None:
                 look_up()
 
 
+def test_only_the_segment_of_an_answer_is_read(output: Path) -> None:
+    expected = scanned(output)
+    with so2docs.open(output) as docs:
+        entry = docs.index[0]
+        data = output.read_bytes()
+        answered = next(document for document in expected.values() if document["Answers"])
+        output.write_bytes(data[: entry.offset + entry.size].ljust(len(data), b"~"))
+        (answer, *_) = answered["Answers"]  # type: ignore[misc]
+        assert docs.find_question_id(answer["Id"]) == answered["Id"]
+        assert docs.find_question_id(12_345) is None
+
+
+@pytest.mark.parametrize("fields", ["Id,Answers.Id", "Id,Answers.Id,Answers.PostTypeId", "Id"])
+def test_answers_with_few_fields(fields: str, tmp_path: Path) -> None:
+    write_dump(tmp_path / "Posts.xml", question(4), answer(7, 4), answer(-6, 4), answer(2**40, 4))
+    so2docs.convert(tmp_path / "Posts.xml", tmp_path / NAMES[0], fields=fields, jobs=1)
+    written = places(tmp_path / NAMES[0])
+    with so2docs.open(tmp_path / NAMES[0]) as docs:
+        found = [docs.find_question_id(answer_id) for answer_id in (7, -6, 2**40, 8)]
+        assert found == ([None] * 4 if fields == "Id" else [4, 4, 4, None])
+    index_of(tmp_path / NAMES[0]).unlink()
+    with heard():
+        so2docs.open(tmp_path / NAMES[0]).close()
+    assert places(tmp_path / NAMES[0]) == written
+
+
 def test_any_order_of_attributes_and_white_space(tmp_path: Path) -> None:
     documents = [
         {"Body": '"Id":7', "Answers": [{"Id": 9, "Body": "x"}], "Id": 5},
@@ -172,7 +209,9 @@ def test_a_rebuilt_index_equals_the_written_one(level: int, large: Path, tmp_pat
         for start in range(0, len(lines), 50):
             raw = "".join(line + "\n" for line in lines[start : start + 50]).encode()
             first_id = json.loads(lines[start])["Id"]
-            output.append(compress(raw, "gzip", level, first_id, raw.count(b"\n")))
+            segment = compress(raw, "gzip", level, first_id, raw.count(b"\n"))
+            ids = pack_answer_ids(map(json.loads, raw.splitlines()))
+            output.append(segment._replace(answer_ids=ids))
         publish([(output.path, output.seal())])
     written = index_of(path).read_bytes()
     index_of(path).unlink()
@@ -198,7 +237,7 @@ SPOILT_INDEXES: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut": (lambda path: cut(path, 0.7), "damaged"),
     "flipped bit": (flip, "damaged"),
     "other version": (
-        lambda path: path.write_bytes(path.read_bytes().replace(b"index 3", b"index 2", 1)),
+        lambda path: path.write_bytes(path.read_bytes().replace(b"index 4", b"index 3", 1)),
         "not written by this version",
     ),
     "other file": (
@@ -405,3 +444,27 @@ def test_ids_are_integers(wrong: Any, large: Path) -> None:
         for call in (docs.get, docs.__getitem__, docs.line, docs.find_question_id):
             with pytest.raises(so2docs.OptionError, match=f"the id is {wrong!r}"):
                 call(wrong)
+
+
+def test_answer_ids_are_those_of_the_documents() -> None:
+    answers = [5, -7, 0, 2**32 - 1, 2**32 + 5, -(2**63), 12_345_678_901]
+    documents: list[dict[str, Any]] = [
+        {
+            "Id": 1,
+            "PostTypeId": 1,
+            "Title": '{"Id":9,"PostTypeId":2,',
+            "Comments": [{"Id": 3, "PostId": 1}],
+            "Answers": [{"Id": answer_id, "PostTypeId": 2, "Body": "x" * 300}],
+        }
+        for answer_id in answers
+    ]
+    documents += [{"Id": 2, "PostTypeId": 1, "Answers": [{"Id": 8, "PostTypeId": 2}]}]
+    strange: list[dict[str, Any]] = [
+        {"Id": 2, "Answers": [{"PostTypeId": 2, "Id": 8}]},
+        {"Id": 2, "Answers": [{"Score": 1, "PostTypeId": 2}]},
+        {"Id": 2, "Answers": [{"Id": 8, "X": "y", "PostTypeId": 2}]},
+    ]
+    for chosen in (documents, *([document] for document in strange), []):
+        raw = b"".join(orjson.dumps(document) + b"\n" for document in chosen)
+        assert find_answer_ids(raw) == pack_answer_ids(chosen)
+    assert len(find_answer_ids(raw)) == 0

@@ -33,8 +33,8 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
     """Show the questions with these IDs in OUTPUT, with their answers.
 
     This takes milliseconds for files of any size, because convert writes an index, .OUTPUT.index. A
-    missing index is built first, in one pass. For the ID of an answer, the command finds and shows
-    the question of this answer.
+    missing index is built first, in one pass. The ID of an answer shows the question of this
+    answer.
     """
     from so2docs.extensions.show.page import as_page
     from so2docs.reader.collection import open as open_output
@@ -48,7 +48,7 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
         for number in ids:
             question_id: int | None = number
             if number not in docs:
-                question_id = docs.find_question_id(number, progress=shows_progress())
+                question_id = docs.find_question_id(number)
             if question_id is None:
                 missing.append(
                     DocumentNotFoundError(f"{output}: has no question or answer {number}")

@@ -201,9 +201,10 @@ static PyObject *count_lines(PyObject *module, PyObject *data)
     return PyLong_FromSsize_t(count);
 }
 
-/* Whether a text starts at one of the first `starts` bytes of the data. Blocks are searched for its
-   first and last byte in loops without branches, which compilers turn into vector instructions. */
-static int has_text(const char *data, size_t starts, const char *text, size_t size)
+/* Find a text that starts at one of the first `starts` bytes of the data; NULL if there is none.
+   Blocks are searched for its first and last byte in loops without branches, which compilers turn
+   into vector instructions. */
+static const char *find_text(const char *data, size_t starts, const char *text, size_t size)
 {
     enum { BLOCK = 256 };
     for (size_t at = 0; at < starts; at += BLOCK) {
@@ -217,12 +218,12 @@ static int has_text(const char *data, size_t starts, const char *text, size_t si
             is_possible |= (unsigned char)((firsts[i] == text[0]) & (lasts[i] == text[size - 1]));
         }
         for (size_t i = 0; is_possible && i < count; i++) {
-            if (memcmp(firsts + i, text, size) == 0) {
-                return 1;
+            if (firsts[i] == text[0] && memcmp(firsts + i, text, size) == 0) {
+                return firsts + i;
             }
         }
     }
-    return 0;
+    return NULL;
 }
 
 /* Whether a text occurs in the first bytes of a buffer. */
@@ -237,10 +238,64 @@ static PyObject *contains(PyObject *module, PyObject *args)
     Py_ssize_t starts = Py_MIN(size, data.len) - text.len + 1;
     int found = text.len == 0 ? 1
                 : starts <= 0 ? 0
-                              : has_text(data.buf, (size_t)starts, text.buf, (size_t)text.len);
+                              : find_text(data.buf, (size_t)starts, text.buf, (size_t)text.len)
+                                    != NULL;
     PyBuffer_Release(&data);
     PyBuffer_Release(&text);
     return PyBool_FromLong(found);
+}
+
+/* Put the low 32 bits of the id of an answer, whose type is at `type`: `{"Id":5,"PostTypeId":2`. */
+static Status put_answer_id(const char *start, const char *type, Buffer *ids)
+{
+    static const char before[] = "{\"Id\":", after[] = ",\"";
+    enum { BEFORE = sizeof(before) - 1, AFTER = sizeof(after) - 1 };
+    uint32_t id = 0, power = 1;
+    const char *at = type - AFTER;
+    if (at < start || memcmp(at, after, AFTER) != 0) {
+        return FALLBACK;
+    }
+    for (; at > start && at[-1] >= '0' && at[-1] <= '9'; at--, power *= 10) {
+        id += (uint32_t)(at[-1] - '0') * power;
+    }
+    if (at > start && at[-1] == '-') {
+        id = 0 - id;
+        at--;
+    }
+    if (at - start < BEFORE || memcmp(at - BEFORE, before, BEFORE) != 0) {
+        return FALLBACK;
+    }
+    const unsigned char bytes[] = {id & 255, id >> 8 & 255, id >> 16 & 255, id >> 24};
+    return put(ids, bytes, sizeof(bytes));
+}
+
+/* The low 32 bits of the ids of all answers in documents; None if an answer does not start with its
+   id and its type. Inside a JSON string, each quote follows a backslash, so no text matches. */
+static PyObject *answer_ids(PyObject *module, PyObject *data)
+{
+    static const char type[] = "PostTypeId\":2";
+    enum { SIZE = sizeof(type) - 1 };
+    const char *start = PyBytes_AsString(data), *at = start, *found;
+    (void)module;
+    if (start == NULL) {
+        return NULL;
+    }
+    const char *end = start + PyBytes_Size(data);
+    Buffer ids = {0};
+    Status status = OK;
+    /* A byte follows each type. */
+    while (status == OK && end - at > SIZE
+           && (found = find_text(at, (size_t)(end - at) - SIZE, type, SIZE)) != NULL) {
+        at = found + SIZE;
+        if (*at == ',' || *at == '}') {
+            status = put_answer_id(start, found, &ids);
+        }
+    }
+    PyObject *result = status == OK         ? bytes_of(&ids)
+                       : status == FALLBACK ? Py_NewRef(Py_None)
+                                            : PyErr_NoMemory();
+    free(ids.bytes);
+    return result;
 }
 
 static PyObject *read_table(PyObject *module, PyObject *args)
@@ -451,6 +506,7 @@ static PyMethodDef methods[] = {
     {"add_rows", add_rows, METH_VARARGS, NULL},
     {"count_lines", count_lines, METH_O, NULL},
     {"contains", contains, METH_VARARGS, NULL},
+    {"answer_ids", answer_ids, METH_O, NULL},
     {"read_table", read_table, METH_VARARGS, NULL},
     {"read_columns", read_columns, METH_VARARGS, NULL},
     {"file_records", file_records, METH_VARARGS, NULL},
