@@ -172,6 +172,18 @@ def test_blocks_of_a_page_run_in_an_empty_folder(page: str, tmp_path: Path) -> N
     run_blocks(page, tmp_path)
 
 
+@pytest.mark.long
+def test_types_of_blocks(tmp_path: Path) -> None:
+    """Records of a recipe are read as `dict`, since other types of `read` have no such keys."""
+    for number, page in enumerate(PAGES):
+        for place, (_, language, block) in enumerate(BLOCKS.findall((CHECKOUT / page).read_text())):
+            if language == "python":
+                (tmp_path / f"block_{number}_{place}.py").write_text(block, encoding="utf-8")
+    skipped = [f"--disable-error-code={code}" for code in ("name-defined", "union-attr")]
+    options = ["--config-file=", "--ignore-missing-imports", *skipped]
+    run([sys.executable, "-m", "mypy", *options, str(tmp_path)], tmp_path)
+
+
 def runnable(command: str) -> str:
     """Return the part of a command or script that can run on this machine."""
     if command.startswith(("datasette", "pip install")):
