@@ -47,8 +47,6 @@ def options_for(
         checked_host(site)
     options = _choose_tables(source, values, options)
     transform = options.transform
-    if transform is None:
-        return options
     optional = [name for name in transform.optional_tables if name not in options.nest]
     present = source.select_present(optional)
     for name in sorted({*optional} - {*present}):
@@ -80,8 +78,7 @@ def _choose_tables(source: Source, values: Mapping[str, Any], options: Options) 
     nested = {TABLES[name].file for name in options.nest}
     needed = [name for name in consequences if TABLES[name].file not in nested]
     if options.if_present:
-        required = {*(values.get("tables") or ())}
-        required |= {*(options.transform.tables if options.transform else ())}
+        required = {*(values.get("tables") or ()), *options.transform.tables}
         wanted = [
             name
             for name in (*options.nest, *needed)

@@ -64,7 +64,7 @@ def output_form(output: str, values: Mapping[str, Any]) -> OutputForm:
         )
     split = values.get("split") or Split()
     transform = TRANSFORM_OPTIONS.of(values).transform
-    is_for_hub = transform is not None and transform.is_by_site and output != "-"
+    is_for_hub = transform.is_by_site and output != "-"
     if is_for_hub and not split:
         split = Split(size=HUB_FILE_BYTES)
     if output == "-" and (split or not FORMATS[name].compressed):

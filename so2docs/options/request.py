@@ -93,13 +93,13 @@ def build_options(
     transform = records.transform
     given = _attributes(Options, values) | {"core": core, "host": None, "site_field": site_field}
     if given.get("body") is None:
-        given["body"] = "html" if transform is None else transform.body
-    needed = [] if transform is None else [*transform.tables]
+        given["body"] = transform.body
+    needed = [*transform.tables]
     if values.get("without_linked"):
         needed.append("links")
     given["nest"] = tables_to_nest([*given.get("nest", ()), *needed], values.get("tables") or ())
     filters, form = Filters(**_attributes(Filters, values)), form or OutputForm()
-    if transform is not None and transform.name:
+    if transform.name:
         # Records cannot be looked up by question id, so leave out the index.
         form = dataclasses.replace(form, is_looked_up=False)
         if transform.needs_all_questions:

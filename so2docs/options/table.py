@@ -488,20 +488,20 @@ class Options:
         return self.errors == "skip"
 
     @property
-    def transform(self) -> Transform | None:
-        """The transform of the documents; None if they are written as they are."""
+    def transform(self) -> Transform:
+        """The transform of the documents."""
         return self.records.transform
 
     @property
     def is_attributed(self) -> bool:
         """Whether documents contain an attribution."""
-        return self.transform is not None and bool(self.transform.attributed)
+        return bool(self.transform.attributed)
 
     @property
     def restores_markdown(self) -> bool:
         """Whether bodies restored by `as_of` stay Markdown; then all bodies are converted early."""
-        needs_html = self.transform is not None and self.transform.needs_html
-        return self.filters.as_of is not None and self.body == "markdown" and not needs_html
+        is_late = self.body == "markdown" and not self.transform.needs_html
+        return self.filters.as_of is not None and is_late
 
     @property
     def later_body(self) -> BodyAs:
@@ -511,7 +511,7 @@ class Options:
     @property
     def changes_documents(self) -> bool:
         """Whether nested documents are changed before they are written."""
-        return self.transform is not None or self.later_body != "html"
+        return self.transform.changes_documents or self.later_body != "html"
 
     @property
     def needs_all_keys(self) -> bool:
@@ -534,7 +534,7 @@ class Options:
     @property
     def later_until(self) -> str | None:
         """The date of questions asked after `as_of`; None to leave them out."""
-        return None if self.transform is None else self.transform.later_until
+        return self.transform.later_until
 
     @property
     def shown(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from so2docs.options.choices import BodyAs
 
@@ -16,52 +16,50 @@ METADATA = "metadata"
 """Column of records with source and attribution, which may be left out."""
 
 
-class Transform(Protocol):
-    """The form of records, and what the documents must contain to make them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transform:
+    """The form of records, and what the documents must contain to make them.
 
-    @property
-    def name(self) -> str:
-        """Name for reports; empty if the records are documents."""
+    Attributes:
+        name: Name for reports; empty if the records are documents.
+        tables: Tables that must be nested.
+        optional_tables: Tables that are nested if they are in the dump.
+        body: Default form of the bodies.
+        attributed: Whether documents get an attribution, which needs the host of the site. With
+            `posts`, they get only the URL of each post and the licence of each text.
+        needs_all_questions: Whether the option `accepted` leaves no questions out.
+        files: Names of the files that are made from the output at the end, if any.
+        is_by_site: Whether each record is a question with its id in `Id`, and each site has a
+            folder with an output named `train`.
+        later_until: Date until which the documents include questions that were asked after the date
+            of `as_of`, as they were on this date. They have the member `ASKED_LATER`, and no
+            `CommentCount`.
+    """
+
+    name: str = ""
+    tables: tuple[str, ...] = ()
+    optional_tables: tuple[str, ...] = ()
+    body: BodyAs = "html"
+    attributed: bool | Literal["posts"] = False
+    needs_all_questions: bool = False
+    files: tuple[str, ...] = ()
+    is_by_site: bool = False
+    later_until: str | None = None
 
     @property
     def schema(self) -> Mapping[str, Any] | None:
         """JSON Schema (2020-12) of a record; None if unknown. Parquet needs it."""
+        return None
 
     @property
-    def tables(self) -> tuple[str, ...]:
-        """Tables that must be nested."""
-
-    @property
-    def optional_tables(self) -> tuple[str, ...]:
-        """Tables that are nested if they are in the dump."""
-
-    @property
-    def body(self) -> BodyAs:
-        """Default form of the bodies."""
+    def changes_documents(self) -> bool:
+        """Whether anything but documents is written."""
+        return bool(self.name or self.attributed)
 
     @property
     def needs_html(self) -> bool:
         """Whether the HTML of the bodies is changed before it is converted to another form."""
-
-    @property
-    def attributed(self) -> bool | Literal["posts"]:
-        """Whether the host of the site is needed, for URLs."""
-
-    @property
-    def needs_all_questions(self) -> bool:
-        """Whether the option `accepted` leaves no questions out."""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Names of the files that are made from the output at the end, if any."""
-
-    @property
-    def is_by_site(self) -> bool:
-        """Whether each record is a question, and each site has a folder with an output `train`."""
-
-    @property
-    def later_until(self) -> str | None:
-        """Date until which questions asked after the date of `as_of` are included."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +76,9 @@ class TransformOptions:
         return cls()
 
     @property
-    def transform(self) -> Transform | None:
-        """The requested transform; None if documents are written as they are."""
-        return None
+    def transform(self) -> Transform:
+        """The requested transform; the default one changes nothing."""
+        return Transform()
 
     def check(self, options: Any) -> None:
         """Check these options against all other options.

@@ -60,13 +60,7 @@ class OutputPaths:
     def of(cls, output: str, options: Options, run: RunOptions) -> OutputPaths:
         """Return the paths of the output of a conversion."""
         transform = options.transform
-        return cls(
-            output,
-            run.work_dir,
-            options.form,
-            made_of_it=() if transform is None else transform.files,
-            is_by_site=transform is not None and transform.is_by_site,
-        )
+        return cls(output, run.work_dir, options.form, transform.files, transform.is_by_site)
 
     @property
     def stem(self) -> str:

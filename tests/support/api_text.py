@@ -36,12 +36,15 @@ def _entry(name: str) -> Iterator[str]:
         return
     yield from [f"### class `{short}`", _first_paragraph(node)]
     members: dict[str, tuple[ast.FunctionDef, str]] = {}
+    types: dict[str, str] = {}
     for owner in _owners(thing):
         class_node, class_source = _parse(owner)
+        types = {**types, **_types(class_node)}
         for member in class_node.body:
             if isinstance(member, ast.FunctionDef) and _is_shown(member):
                 members.setdefault(member.name, (member, class_source))
-    if types := _types(node):
+    members = {name: member for name, member in members.items() if name not in types}
+    if types:
         yield f"Attributes: {', '.join(f'`{attribute}`' for attribute in types)}."
     if members:
         yield "\n".join(

@@ -37,7 +37,7 @@ _UNKNOWN: Schema = {"type": ["integer", "string", "array"]}
 def build_schema(options: Options) -> dict[str, Any]:
     """Build the JSON Schema of the documents or records of a conversion with these options."""
     recipe = options.transform
-    if recipe is None or not recipe.name:
+    if not recipe.name:
         schema = _question(options)
         name, title = "questions", "A question with its answers"
     else:

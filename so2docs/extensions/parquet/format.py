@@ -58,7 +58,7 @@ class Parquet(Format):
     def of(cls, options: Options) -> Format:
         """Make the format object for documents, or for records of a recipe with a schema."""
         transform = options.transform
-        if transform is None or transform.schema is None:
+        if transform.schema is None:
             form = super().of(options)
         else:
             form = RecordParquet(options.form, level=options.level)

@@ -225,8 +225,8 @@ def _name_or_function(name: str, value: Any) -> Any:
     return value
 
 
-_ATTRIBUTED = Recipe("", lambda document: [document], attributed=True)
-"""Documents with their origin, licence and authors."""
+_DOCUMENTS = Recipe("", lambda document: [document])
+"""Documents, to which an attribution may be added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,13 +284,12 @@ class RecipeOptions(TransformOptions):
         return cls(choice, settings_to_record, without_linked, attribution)
 
     @property
-    def transform(self) -> Recipe | None:
+    def transform(self) -> Recipe:
         """The chosen recipe, or the attribution of documents."""
         if self.recipe is None:
-            return _ATTRIBUTED if self.attribution else None
+            return replace(_DOCUMENTS, attributed=self.attribution)
         recipe = self.recipe.recipe
-        needs_more = self.attribution and not recipe.attributed
-        return replace(recipe, attributed=True) if needs_more else recipe
+        return recipe if recipe.attributed else replace(recipe, attributed=self.attribution)
 
     def check(self, options: Options) -> None:
         """Check that documents have what the recipe reads, and that the output can hold records.
@@ -304,7 +303,7 @@ class RecipeOptions(TransformOptions):
         fields = options.filters.fields
         needed: list[str] = []
         subject = flag("attribution", True)
-        if self.transform is not None and self.transform.attributed:
+        if self.transform.attributed:
             needed = [*_CREDITED, *(f"Answers.{name}" for name in _CREDITED if fields.has_answers)]
         if self.recipe is not None:
             subject = flag("recipe", self.recipe.spec)
@@ -357,7 +356,6 @@ class RecipeOptions(TransformOptions):
     ) -> Iterable[Document]:
         """Make the records of documents, and count them."""
         recipe = self.transform
-        assert recipe is not None
         from so2docs.extensions.recipes.records import make_records  # Only needed in workers.
 
         return make_records(documents, counts, options, recipe, apart=self.without_linked)
@@ -367,7 +365,6 @@ class RecipeOptions(TransformOptions):
     ) -> tuple[list[FileState], FileState | None]:
         """Make the files of a recipe that writes several."""
         recipe = self.transform
-        assert recipe is not None
         assert recipe.finish is not None
         return recipe.finish(recipe, names, file, report)
 
@@ -379,7 +376,7 @@ class RecipeOptions(TransformOptions):
             OptionError: An option does not apply to several files, or the output is a file.
         """
         recipe = RecipeOptions.of(values).transform
-        if recipe is None or not recipe.files:
+        if not recipe.files:
             return None
         subject = flag("recipe", recipe.name)
         for name in ("format", "compression", "split"):

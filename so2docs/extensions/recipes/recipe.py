@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, Literal
+from typing import Any
 
 from so2docs.errors import OptionError, did_you_mean, flag
-from so2docs.options.choices import BodyAs
 from so2docs.options.option import end_of_period
-from so2docs.options.transform import METADATA
+from so2docs.options.transform import METADATA, Transform
 
 Schema = dict[str, Any]
 
@@ -168,8 +167,10 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Transform):
     """A function from a document to records.
+
+    The attributes of `Transform` describe the records, and what the function needs.
 
     Attributes:
         name: Name for users.
@@ -177,12 +178,7 @@ class Recipe:
             records in order. The same document must always give the same records. Records have JSON
             types.
         schema: JSON Schema (2020-12) of a record; None if unknown. Parquet needs it.
-        tables: Required tables.
-        optional_tables: Tables that are read if the dump has them.
         fields: Fields of the document that the recipe reads, such as `Title` or `Answers.Body`.
-        body: Default form of the bodies.
-        attributed: Whether documents get an attribution before the function: see `attribution`.
-            With `posts`, they get only the URL of each post and the licence of each text.
         min_answers: Number of answers below which a document gives no record, so that the function
             is not called.
         best_only: Whether documents keep only the answer with the highest score.
@@ -198,18 +194,11 @@ class Recipe:
             if this option is given.
         check: Function that takes the settings that differ from the defaults before the conversion,
             and raises `OptionError` for values that are not allowed.
-        files: Names of the files for the records, if there are several; the function then returns
-            each record as `{file: record}`.
+        files: Names of the files, if there are several; the function then returns each record as
+            `{file: record}`.
         finish: For several files, the function that makes these files, given the recipe, the paths
             of the output, the state of the file of records, and the report, which it completes.
             Returns the states of the files, and that of their record or None.
-        needs_all_questions: Whether the option `accepted` leaves no questions out, because the
-            function needs them all.
-        later_until: Date until which the documents include questions that were asked after the date
-            of `as_of`, as they were on this date. They have the member `ASKED_LATER`, and no
-            `CommentCount`.
-        is_by_site: Whether each record is a question with its id in `Id`. If so, a conversion
-            of several dumps writes a folder for each site, with an output named `train`.
         has_metadata: Whether records keep the column `metadata`.
         description: Description for lists and cards.
     """
@@ -217,11 +206,7 @@ class Recipe:
     name: str
     function: Function
     schema: JsonSchema | None = None
-    tables: tuple[str, ...] = ()
-    optional_tables: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
-    body: BodyAs = "html"
-    attributed: bool | Literal["posts"] = False
     min_answers: int = 0
     best_only: bool = False
     questions_only: bool = False
@@ -230,11 +215,7 @@ class Recipe:
     settings: tuple[Setting, ...] = ()
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     check: Callable[..., None] | None = None
-    files: tuple[str, ...] = ()
     finish: Callable[..., tuple[list[Any], Any]] | None = None
-    needs_all_questions: bool = False
-    later_until: str | None = None
-    is_by_site: bool = False
     has_metadata: bool = True
     description: Description = Description()
 

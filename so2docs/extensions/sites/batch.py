@@ -85,13 +85,12 @@ def convert_all(
             "which reads the tables next to the posts of each dump"
         )
     transform = TRANSFORM_OPTIONS.of(kwargs).transform
-    if transform is not None and transform.files:
+    if transform.files:
         raise OptionError(
             f"{flag('recipe', transform.name)} cannot be used with several dumps; convert one at a "
             "time"
         )
-    by_site = transform is not None and transform.is_by_site
-    end = f"{os.sep}train{end}" if by_site else end
+    end = f"{os.sep}train{end}" if transform.is_by_site else end
     planned = plan_outputs(sources, folder, end)
     if kwargs.get("site") is not None and len(planned) > 1:
         raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
