@@ -25,7 +25,7 @@ PAGES = (
     "docs/flat-tables.md",
     "docs/history.md",
     "docs/reading.md",
-    "docs/tables.md",
+    "docs/nesting.md",
     "docs/sources.md",
     "docs/datasets.md",
     "docs/publishing.md",
