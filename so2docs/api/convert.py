@@ -98,11 +98,10 @@ def convert_validated(
     dump: DumpLike,
     output: str | os.PathLike[str] | None,
     values: Mapping[str, Any],
-    site_field: tuple[str, str] | None = None,
     *,
     is_alone: bool = True,
 ) -> Report:
-    """Convert a dump as `convert` does, with converted options and a field for each document.
+    """Convert a dump as `convert` does, with converted options.
 
     If the conversion is not alone, the caller checks and writes the card of the folder.
     """
@@ -115,7 +114,7 @@ def convert_validated(
     card = find_hook("card") if run.card else None
     with Source(dump) as source:
         check_report(run.report, [source.path, path, *run.tables.values()])
-        options = options_for(source, values, output_form(path, values), site_field)
+        options = options_for(source, values, output_form(path, values))
         names = OutputPaths.of(path, options, run)
         with _explain_dump_errors(names, options), disk_errors():
             files = _plan(source, options, run, names, card, is_alone=is_alone)

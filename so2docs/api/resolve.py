@@ -25,15 +25,11 @@ from so2docs.schema import TABLES
 
 
 def options_for(
-    source: Source,
-    values: Mapping[str, Any],
-    form: OutputForm | None = None,
-    site_field: tuple[str, str] | None = None,
+    source: Source, values: Mapping[str, Any], form: OutputForm | None = None
 ) -> Options:
     """Build the options of a conversion from their values; look for its host and tables."""
     site, field = values.get("site"), values.get("site_field")
-    if field is not None:
-        site_field = field, source.site() if site is None else site
+    site_field = None if field is None else (field, source.site() if site is None else site)
     options = build_options(values, form, site_field, core=choose_core(values.get("core", "auto")))
     source.check_exists()
     if options.is_attributed:

@@ -52,6 +52,7 @@ class QuestionKeywords(TypedDict, total=False):
 class DocumentKeywords(QuestionKeywords, total=False):
     """Options of all functions that make documents."""
 
+    site: str | None
     min_answer_score: int | None
     max_body: str | int | None
     sample_size: int | None
@@ -68,6 +69,7 @@ class DocumentKeywords(QuestionKeywords, total=False):
     settings: str | Mapping[str, Any] | Iterable[str] | None
     without_linked: bool
     attribution: bool
+    site_field: str | None
     body: Literal["html", "text", "markdown"] | None
     answers_by: Literal["id", "votes"]
     nest: str | Iterable[NestName]
@@ -89,9 +91,7 @@ class FileKeywords(DocumentKeywords, total=False):
 class IteratorKeywords(DocumentKeywords, total=False):
     """Options of `so2docs.documents`."""
 
-    site: str | None
     tables: Mapping[str, str | os.PathLike[str]] | Iterable[str] | None
-    site_field: str | None
     jobs: int | None
     spill_budget: str | int | None
     progress: bool | Callable[[int, int | None, str], object]

@@ -25,9 +25,9 @@ from so2docs.domain import is_typed_date
 from so2docs.errors import OptionError, did_you_mean, flag
 
 Group = Literal["Input", "Filters", "Documents", "Output", "Run"]
-Where = Literal["documents", "files", "local", "iterator", "convert"]
+Where = Literal["documents", "files", "local", "convert"]
 """The functions that take an option: all that make documents, all that write files, all that run on
-this machine, only `documents`, `convert` and `convert_all`, or only the last two."""
+this machine, or only `convert` and `convert_all`."""
 
 _KINDS = {
     bool: "True or False",

@@ -380,7 +380,6 @@ class Options:
         metavar="NAME",
         more="Ids are only unique per site. The site is the value of `site`, or the name of the "
         "archive or folder.",
-        where="iterator",
         remember=lambda value: value and list(value),
     )
     host: str | None = option(
@@ -389,7 +388,6 @@ class Options:
         "The site, for URLs and {site_field}.",
         name="site",
         metavar="HOST",
-        where="iterator",
         usually="the name of the archive or folder",
         more="A host such as beer.stackexchange.com. It also decides whether Markdown has "
         "formulas.",
@@ -657,7 +655,7 @@ GROUPS = ("Input", "Filters", "Documents", "Output", "Run")
 """Groups of options, in the order of the help."""
 
 
-OF_ITERATOR: tuple[Where, ...] = ("documents", "iterator", "local")
+OF_ITERATOR: tuple[Where, ...] = ("documents", "local")
 OF_CONVERT: tuple[Where, ...] = (*OF_ITERATOR, "files", "convert")
 """Kinds of options that `documents` and `convert` take."""
 

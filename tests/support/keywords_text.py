@@ -29,7 +29,7 @@ CLASSES: dict[str, tuple[tuple[str, ...], Options, str]] = {
     ),
     "IteratorKeywords": (
         ("DocumentKeywords",),
-        taken_by("iterator", "local"),
+        taken_by("local"),
         "Options of `so2docs.documents`.",
     ),
     "ConvertKeywords": (

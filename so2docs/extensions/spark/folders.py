@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import orjson
 
 from so2docs.dump import storage
-from so2docs.errors import DiskFullError
 from so2docs.extensions.spark import stores
 from so2docs.output import provenance
 from so2docs.output.provenance import Comparison
 from so2docs.plugin import (
     UP_TO_DATE,
-    DumpError,
     OutputError,
     Product,
     Provenance,
@@ -28,26 +25,23 @@ from so2docs.plugin import (
 from so2docs.store.disk import disk_errors
 
 SUCCESS = "_SUCCESS"
-ERROR = "_error.xml"
 PART = "part-"
 STRAYS = ".strays-00000"
 _RUN = "_run"
 _TEMPORARY = "_temporary"
 _DRAFTS = (_TEMPORARY, f"_{PART}", f"_{STRAYS}")
-_OURS = (PART, ".strays", *_DRAFTS, _RUN, SUCCESS, ERROR)
+_OURS = (PART, ".strays", *_DRAFTS, _RUN, SUCCESS)
 
 
-def begin(task: tuple[str, str]) -> None:
-    """Assign a site's folder to a run, given as a pair.
+def begin(folder: str, run: str) -> None:
+    """Assign a site's folder to a run.
 
     The files of an earlier conversion stay valid until `finish` replaces them. An earlier run that
     is still writing to the folder will fail.
     """
-    folder, run = task
     with disk_errors():
         stores.make_folder(folder)
         stores.write(stores.join(folder, _RUN), run.encode())
-        stores.remove(stores.join(folder, ERROR))
 
 
 def make_draft(folder: str, work_dir: str) -> tempfile.TemporaryDirectory[str]:
@@ -56,30 +50,15 @@ def make_draft(folder: str, work_dir: str) -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=parent, ignore_cleanup_errors=True)
 
 
-@contextmanager
-def temporary_folder() -> Iterator[str]:
-    """Make a temporary folder in the Spark local directory with the most free space, if any.
-
-    Raises:
-        DiskFullError: A disk is full. If it is the disk of this folder, the message advises a
-            larger disk in `spark.local.dir`.
-    """
+def temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    """Make a temporary folder in the Spark local directory with the most free space, if any."""
     places = [
         (shutil.disk_usage(local).free, local)
         for local in os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
         if os.path.isdir(local)
     ]
     parent = max(places)[1] if places else None
-    with tempfile.TemporaryDirectory(prefix="so2docs-", dir=parent) as path:
-        try:
-            yield path
-        except DiskFullError as error:
-            problem = str(error.args[0]).partition("; ")[0]
-            if not problem.startswith(path):
-                raise
-            # On a cluster, Spark chooses the disk, so replace the usual advice.
-            advice = "give Spark a larger disk in spark.local.dir"
-            raise DiskFullError(f"{problem}; {advice}", retry="") from error
+    return tempfile.TemporaryDirectory(prefix="so2docs-", dir=parent)
 
 
 def finish(folder: str, run: str, draft: str, report: Report) -> None:
@@ -129,12 +108,6 @@ def remove_leftovers(folder: str) -> None:
     for name in storage.list_folder(folder):
         if name.startswith(_DRAFTS):
             stores.remove(stores.join(folder, name))
-
-
-def find_finished(folder: str, names: Collection[str]) -> list[str]:
-    """List the finished folders of sites in a folder, except those with these names."""
-    others = [name for name in storage.list_folder(folder) if name not in names]
-    return [name for name in others if _read_success(stores.join(folder, name))]
 
 
 def read_report(folder: str, run: str) -> Report | None:
@@ -215,14 +188,3 @@ def _read(folder: str, name: str) -> bytes:
             return file.read()
     except OSError:
         return b""
-
-
-def save_excerpt(folder: str, error: DumpError) -> None:
-    """Write the excerpt of a broken dump, if there is one, to `_error.xml`."""
-    error.excerpt_path = None
-    if folder and error.excerpt is not None:
-        path = stores.join(folder, ERROR)
-        with suppress(OSError):
-            stores.make_folder(folder)
-            stores.write(path, error.excerpt)
-            error.excerpt_path = path

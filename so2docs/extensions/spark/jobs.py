@@ -22,11 +22,7 @@ _CAUSE = re.compile(r"^[: ]*((?:\w+\.)*\w+(?:Error|Exception|Interrupt)\b.*)", r
 
 
 def run(
-    spark: SparkSession,
-    function: Callable[[Task], Result],
-    tasks: Sequence[Task],
-    *,
-    profile: Any = None,
+    spark: SparkSession, function: Callable[[Task], Result], tasks: Sequence[Task]
 ) -> list[Result | So2docsError]:
     """Run a function on each item of `tasks`, each in its own Spark task, started in this order.
 
@@ -53,7 +49,7 @@ def run(
 
     numbers = spark.range(0, len(tasks), numPartitions=len(tasks))
     try:
-        frame = numbers.mapInArrow(run_tasks, "id bigint, data binary", profile=profile)
+        frame = numbers.mapInArrow(run_tasks, "id bigint, data binary")
         results = {row.id: pickle.loads(row.data) for row in frame.collect()}
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in _FOREIGN:

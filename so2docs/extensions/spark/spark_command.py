@@ -54,15 +54,6 @@ _REMOTE = "sc://"
     metavar="NAME=VALUE",
     help="A Spark setting. Repeatable.",
 )
-@table_option("site_field")
-@table_option("site", "Host name of the site, for a single dump.  [default: from the name of DUMP]")
-@click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    show_default=True,
-    help="Stop at a dump that cannot be converted, or skip it.",
-)
 @table_option("force", "Reconvert finished sites.")
 @table_option("update", "Reconvert finished sites if their dump or the options changed.")
 @table_options("documents", "files")

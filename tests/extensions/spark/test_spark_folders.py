@@ -26,9 +26,9 @@ def finish(folder: str, run: str, draft: str) -> None:
 @pytest.mark.parametrize("ends_first", ["earlier", "later"])
 def test_the_later_run_keeps_the_folder(ends_first: str, tmp_path: Path) -> None:
     folder = str(tmp_path / "site")
-    folders.begin((folder, "earlier"))
+    folders.begin(folder, "earlier")
     with folders.make_draft(folder, folder) as earlier:
-        folders.begin((folder, "later"))
+        folders.begin(folder, "later")
         with folders.make_draft(folder, folder) as later:
             assert os.path.isdir(earlier)
             if ends_first == "later":
@@ -46,7 +46,7 @@ def test_the_later_run_keeps_the_folder(ends_first: str, tmp_path: Path) -> None
 
 def test_the_drafts_of_killed_attempts_are_removed_at_the_end(tmp_path: Path) -> None:
     folder = str(tmp_path / "site")
-    folders.begin((folder, "run"))
+    folders.begin(folder, "run")
     killed = tmp_path / "site" / "_temporaryOfAKilledAttempt"
     killed.mkdir(parents=True)
     (tmp_path / "site" / "_part-00000.jsonl.of-a-killed-attempt").touch()
@@ -69,7 +69,7 @@ def test_an_earlier_conversion_stays_until_the_new_files_are_complete(
 
     monkeypatch.setattr(stores, "publish", note_and_publish)
     for run in ("earlier", "later"):
-        folders.begin((folder, run))
+        folders.begin(folder, run)
         assert success.exists() == (run == "later")
         for _ in range(attempts):
             with folders.make_draft(folder, folder) as draft:
@@ -82,7 +82,7 @@ def test_an_earlier_conversion_stays_until_the_new_files_are_complete(
 def test_an_attempt_continues_without_both_marks(tmp_path: Path) -> None:
     """It may have removed the `_SUCCESS` of another attempt of its run, which removed `_run`."""
     folder = str(tmp_path / "site")
-    folders.begin((folder, "run"))
+    folders.begin(folder, "run")
     with folders.make_draft(folder, folder) as draft:
         (tmp_path / "site" / "_run").unlink()
         finish(folder, "run", draft)
@@ -93,7 +93,7 @@ def test_an_attempt_continues_without_both_marks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["succeeds", "fails"])
 def test_two_attempts_at_once(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site("posts", str(SAMPLES / "posts.xml"), str(tmp_path / "posts"))
-    folders.begin((site.folder, "run"))
+    folders.begin(site.folder, "run")
     convert: dict[str, Any] = {
         "run": "run",
         "keywords": {"split": "1MB"},
