@@ -1,18 +1,16 @@
 """Recipes as functions, applied to documents nested by the oracle."""
 
-import copy
 import json
 import re
 import sys
 import tracemalloc
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import dumps, oracle_recipes, oracle_tables
+from support import dumps, oracle_tables
 from support.places import CHECKOUT
 
 import so2docs
@@ -53,47 +51,6 @@ def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
         for question in questions
         for record in maker.records(question["Id"], json.dumps(question).encode())
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        *((name, {}) for name in (*RECIPES, *SAMPLES_OF_RECIPES, "texts")),
-        ("qa", {"accepted": True}),
-        ("qa", {"best": True}),
-        ("thread", {"best": True}),
-        ("pairs", {"min_margin": 2}),
-        ("pairs", {"best": True}),
-        ("pairs", {"max_days": 2}),
-        ("pairs", {"conversational": True}),
-        ("pairs", {"form": "paired"}),
-        ("pairs", {"form": "paired", "best": True, "max_days": 2}),
-        ("texts", {"form": "title_body"}),
-        ("texts", {"form": "title_best_voted_answer"}),
-        ("messages", {"system": "Be brief."}),
-        ("messages", {"accepted": True}),
-        ("chunks", {"max_length": 300, "overlap": 60}),
-        ("chunks", {"max_length": 100, "overlap": 20, "tokenizer": "gpt-4o"}),
-    ],
-)
-def test_records(name: str, options: dict[str, Any], questions: list[dict[str, Any]]) -> None:
-    accepted = "accepted" in options
-    settings = {key: value for key, value in options.items() if key != "accepted"}
-    recipe = SAMPLES_OF_RECIPES.get(name, name)
-    if name == "texts":
-        recipe = f"texts:{settings.pop('form', 'titlebody_best_voted_answer')}"
-    choice = choose_recipe(recipe, settings, accepted=accepted)
-    texts = {key: json.dumps(value).strip('"') for key, value in settings.items()}
-    assert choose_recipe(recipe, texts, accepted=accepted) == choice
-    maker = RecordMaker(choice.recipe, HOST)
-    oracle = partial(getattr(oracle_recipes, name), questions, HOST, lambda body: body)
-    expected = oracle(**options)
-    assert expected
-    assert not options or expected != oracle()
-    actual = made(maker, questions)
-    assert actual == expected
-    if name == "hub":
-        assert json.dumps(actual) == json.dumps(expected)  # The keys have the same order.
 
 
 FENCE = re.compile(r"^(`{3,})[^`\n]*\n(?:.*\n)*?\1$", re.MULTILINE)
@@ -272,11 +229,6 @@ def test_languages_by_tags(tags: list[str], class_: str, language: str, language
     assert (row["language"], row["language_from"]) == (language, language_from)
 
 
-def test_attribution(questions: list[dict[str, Any]]) -> None:
-    expected = [oracle_recipes.attributed(question, HOST) for question in questions]
-    assert made(RecordMaker(ATTRIBUTED, HOST), copy.deepcopy(questions)) == expected
-
-
 def test_attribution_names_every_editor_in_the_nested_history() -> None:
     written = {"Events": ["EditBody", "SuggestedEditApplied"], "CreationDate": "2012-01-01"}
     history = [
@@ -345,40 +297,6 @@ def test_pairs_near_in_time_are_drawn_from_all_such_pairs() -> None:
     assert draw_pairs(scores, 1, dates=[None] * 330, apart=10**9) == []
 
 
-def test_best_and_worst_answer() -> None:
-    """Of answers with equal votes, the first is taken; without a gap there is no record."""
-    question = {
-        **{"Id": 1, "Title": "A title that is long enough", "Body": "A body that is long enough"},
-        **{"Score": 1, "AcceptedAnswerId": 4},
-    }
-    for scores, expected in (((105, 0, 105, 0), ("b2", "b3")), ((0, 0), None), ((99, 0), None)):
-        answers = [
-            {"Id": id_, "Body": f"b{id_}", "Score": score} for id_, score in enumerate(scores, 2)
-        ]
-        records = {
-            name: made(
-                RecordMaker(choose_recipe(f"texts:{name}").recipe, HOST),
-                [{**question, "Answers": answers}],
-            )
-            for name in ("titlebody_best_voted_answer", "titlebody_best_and_down_voted_answer")
-        }
-        [best] = records["titlebody_best_voted_answer"]
-        assert best["upvoted_answer"] == "b2"
-        pairs = [
-            (row["upvoted_answer"], row["downvoted_answer"])
-            for row in records["titlebody_best_and_down_voted_answer"]
-        ]
-        assert pairs == ([] if expected is None else [expected])
-
-
-def test_negatives_are_answers_with_low_scores() -> None:
-    scores = [(3, 2), (2, 3), (1, 4), (0, 5), (-2, 6)]
-    answers = [{"Id": id_, "Body": "b", "Score": score} for score, id_ in scores]
-    question = {"Id": 1, "Title": "t", "Body": "b", "Answers": answers}
-    records = made(RecordMaker(choose_recipe("triplets:TRIPLETS").recipe, HOST), [question])
-    assert {row["score_rejected"] for row in records} == {-1, 0}
-
-
 def test_prompt_and_completion_are_joined_between_two_tokens() -> None:
     """The patterns are those of GPT-2 and GPT-4, with classes of ASCII."""
     answer = {"Id": 2, "Score": 1}
@@ -393,19 +311,6 @@ def test_prompt_and_completion_are_joined_between_two_tokens() -> None:
             split = re.compile(pattern, re.IGNORECASE).findall
             prompt, completion = row["prompt"], row["completion"]
             assert split(prompt) + split(completion) == split(prompt + completion)
-
-
-def test_links_within_the_site_become_absolute() -> None:
-    body = '<p><a href="/q/7">x</a> <img alt="y" src="//i.sstatic.net/z.png"> "/a"</p>'
-    question = {"Id": 1, "Title": "t", "Body": f"{body}<pre>{body}</pre>"}
-    answers = [{"Id": 2, "Body": body}]
-    maker = RecordMaker(choose_recipe("qa").recipe, HOST, None, HOST)
-    maker_without_site = RecordMaker(choose_recipe("qa").recipe, HOST)
-    text = json.dumps(made(maker, [question | {"Answers": answers}]))
-    assert text.count(f'href=\\"https://{HOST}/q/7\\"') == 3
-    assert text.count('src=\\"https://i.sstatic.net/z.png\\"') == 3
-    (row, *_) = made(maker_without_site, [question | {"Answers": answers}])
-    assert HOST not in row.get("prompt", "")
 
 
 @pytest.mark.parametrize("name", ["beir", "duplicates", "texts:title_body"])
@@ -461,41 +366,6 @@ def test_records_are_made_one_at_a_time() -> None:
     tracemalloc.stop()
     assert size > 100_000_000
     assert peak < 10_000_000
-
-
-def test_records_credit_only_the_authors_of_their_text(questions: list[dict[str, Any]]) -> None:
-    for question in questions:
-        for row in made(RecordMaker(choose_recipe("qa").recipe, HOST), [question]):
-            metadata = row["metadata"]
-            answer = next(a for a in question["Answers"] if a["Id"] == metadata["answer"]["id"])
-            for post, credited in ((question, metadata), (answer, metadata["answer"])):
-                urls = [author.get("url") for author in credited["authors"]]
-                owner = post.get("OwnerUserId")
-                assert urls == [f"https://{HOST}/users/{owner}"] or owner is None
-                assert credited["license"] == post["ContentLicense"]
-
-
-def test_threads_contain_the_comments_of_credited_authors() -> None:
-    comments = [{"Id": 5, "PostId": 1, "Text": "Why\nnot?", "UserDisplayName": "Ada"}]
-    question = {"Id": 1, "Title": "How?", "Body": "So.", "Comments": comments, "Answers": []}
-    (row,) = made(RecordMaker(choose_recipe("thread").recipe, HOST), [question])
-    assert row["text"] == "# How?\n\nSo.\n\n### Comments\n\n- Why not?"
-    assert row["metadata"]["authors"] == [{"name": "Ada"}]
-
-
-def test_notes_of_possible_duplicates_are_left_out() -> None:
-    note = "<blockquote>\n  <p><strong>Possible Duplicate:</strong><br>\n  <a>b</a>  </p>\n"
-    answer = {"Id": 2, "Body": f"{note}</blockquote>"}
-    question = {"Id": 1, "Title": "t", "Body": f"{note}</blockquote>\n\n<p>c</p>"}
-    (row,) = made(RecordMaker(choose_recipe("qa").recipe, HOST), [question | {"Answers": [answer]}])
-    assert row["prompt"] == "t\n\n<p>c</p>\n\nAnswer:"
-    assert row["completion"] == " " + answer["Body"]
-
-
-def test_post_headings_are_one_level_below_the_thread() -> None:
-    question = {"Id": 1, "Title": "How?", "Body": "<h1>One</h1><h6>Six</h6>", "Answers": []}
-    (row,) = made(RecordMaker(choose_recipe("thread").recipe, HOST, to_markdown), [question])
-    assert row["text"] == "# How?\n\n### One\n\n###### Six"
 
 
 def returned(document: dict[str, Any]) -> Any:
