@@ -86,7 +86,7 @@ def test_records(name: str, tmp_path: Path) -> None:
     assert report.recipe is None or report.records == len(jsonl(made))
 
 
-@pytest.mark.parametrize("name", RECIPES.keys() - {"attribution"})
+@pytest.mark.parametrize("name", [name for name in RECIPES if name != "attribution"])
 def test_records_as_parquet(name: str, tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     convert(tmp_path / "q.parquet", RECIPES[name], jobs=1, chunk_bytes=2000)
