@@ -92,9 +92,8 @@ def whole(data: bytes) -> list[dict[str, str]] | None:
     except (expat.ExpatError, ValueError):
         return None
     for row in rows_found:
-        # By definition, this prefix cannot be declared differently.
-        if row.pop("xmlns:xml", XML) != XML:
-            return None
+        if row.get("xmlns:xml") == XML:
+            del row["xmlns:xml"]
     return rows_found
 
 
@@ -183,7 +182,7 @@ def test_valid_rows_are_not_repaired() -> None:
     malformed = parsed[2]
     assert isinstance(malformed, rows.Malformed)
     assert bad[malformed.position :].startswith(malformed.raw)
-    assert malformed.problem == "AttValue: \" or ' expected"
+    assert malformed.problem == "not well-formed (invalid token)"
 
 
 def test_row_id() -> None:
@@ -196,20 +195,19 @@ ROW = b'<row A="1" />'
 
 
 def test_attributes_keep_their_names() -> None:
-    """This includes names with the character that starts our escapes."""
     written = "Title a:Title xmlns xmlns:a :b c: d:e:f xml:space xmlnsx xmlns:xmlx"
-    names = [*written.split(), "\U000effff0", "a\U000effff:xmlns", "\U000effff"]
+    names = written.split()
     row = "<row" + "".join(f' {name}="{name}"' for name in names) + "/>"
     assert list(rows.parse(row.encode())) == [rows.Rows([{name: name for name in names}])]
     (refused,) = rows.parse(row.replace(" c:=", " xmlns=").encode())
     assert isinstance(refused, rows.Malformed)
-    assert refused.problem == "Attribute xmlns redefined"
+    assert refused.problem == "duplicate attribute"
 
 
 def test_allowed_content_between_rows() -> None:
     between = (b"<!--x-->", b"<?x y?>", b"<![CDATA[ ]]>", b"\n  ")
     for data in (*(ROW + gap + ROW for gap in between), b'<row A="1"></row>\n' + ROW + b"\n"):
-        assert list(rows.parse(data)) == [rows.Rows([{"A": "1"}, {"A": "1"}])]
+        assert outcome(rows.parse(data)) == [{"A": "1"}, {"A": "1"}]
 
 
 def test_forbidden_content_between_rows() -> None:
@@ -222,7 +220,7 @@ def test_forbidden_content_between_rows() -> None:
     }.items():
         malformed = [part for part in rows.parse(data) if isinstance(part, rows.Malformed)]
         assert problem in [part.problem for part in malformed]
-        is_damage = "between rows" in problem or "<a> where" in problem
+        is_damage = "inside a row" not in problem
         assert all(part.is_xml is not is_damage for part in malformed)
         for damage in (b"<b>", b"&"):  # Later in the same row.
             malformed = [p for p in rows.parse(data + damage) if isinstance(p, rows.Malformed)]
