@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from so2docs.extensions.changes.diff import Changes, diff
     from so2docs.extensions.inspection.inspect import Inspection, inspect
     from so2docs.extensions.inspection.output import InspectedOutput, inspect_output
-    from so2docs.extensions.recipes.recipe import Description, Recipe, Setting
+    from so2docs.extensions.recipes.recipe import Recipe, Setting
     from so2docs.extensions.sites.batch import convert_all
     from so2docs.extensions.sites.each_site import for_each_site
     from so2docs.extensions.sites.tasks import SiteResult
@@ -68,10 +68,10 @@ if TYPE_CHECKING:
 # ]]]
 __all__ = [
     "ArchiveError", "ChangedDumpError", "Changes", "ClusterError", "Collection", "Database",
-    "Description", "DiskFullError", "DocumentNotFoundError", "Documents", "DumpError",
-    "DumpNotFoundError", "FlatTable", "InspectedOutput", "Inspection", "InternalError", "Location",
-    "MalformedDumpError", "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError",
-    "Recipe", "RecipeError", "Report", "RowCounts", "Rows", "Selection", "Setting", "SiteResult",
+    "DiskFullError", "DocumentNotFoundError", "Documents", "DumpError", "DumpNotFoundError",
+    "FlatTable", "InspectedOutput", "Inspection", "InternalError", "Location", "MalformedDumpError",
+    "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError", "Recipe",
+    "RecipeError", "Report", "RowCounts", "Rows", "Selection", "Setting", "SiteResult",
     "So2docsError", "SpillError", "SpillTakenError", "StrictError", "Summary", "TableCounts",
     "TablesReport", "TruncatedDumpError", "WorkerDiedError", "__version__", "convert",
     "convert_all", "diff", "documents", "for_each_site", "inspect", "inspect_output", "read",
@@ -80,9 +80,9 @@ __all__ = [
 _MODULES = {
     "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "extensions.changes.diff",
     "ClusterError": "errors", "Collection": "reader.collection",
-    "Database": "extensions.sqlite.build", "Description": "extensions.recipes.recipe",
-    "DiskFullError": "errors", "DocumentNotFoundError": "errors", "Documents": "api.documents",
-    "DumpError": "errors", "DumpNotFoundError": "errors", "FlatTable": "extensions.tables.report",
+    "Database": "extensions.sqlite.build", "DiskFullError": "errors",
+    "DocumentNotFoundError": "errors", "Documents": "api.documents", "DumpError": "errors",
+    "DumpNotFoundError": "errors", "FlatTable": "extensions.tables.report",
     "InspectedOutput": "extensions.inspection.output",
     "Inspection": "extensions.inspection.inspect", "InternalError": "errors", "Location": "errors",
     "MalformedDumpError": "errors", "OptionError": "errors", "OutputError": "errors",

@@ -55,7 +55,7 @@ CAPABILITIES = {
     ),
     "recipes": Capability(
         commands={"recipes": "List the recipes for data sets, with their settings."},
-        names={"recipe": "Description Recipe Setting"},
+        names={"recipe": "Recipe Setting"},
         hooks={"transform": "options:RecipeOptions"},
     ),
     "tables": Capability(

@@ -62,7 +62,7 @@ print(json.dumps(results))
 """
 MEANT: dict[str, tuple[str, ...]] = {
     "sites": ("inspect", "--output-dir", "spark", "sqlite", "serve"),
-    "recipes": ("--recipe", "--card", "card"),
+    "recipes": ("--recipe",),
     "cards": ("--card",),
     "parquet": (".parquet", "tables"),
     "formats": (".ravendbdump",),

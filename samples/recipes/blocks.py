@@ -12,20 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Annotated, TypedDict
 
-from so2docs import Description, Recipe
+from post_metadata import PostId, identify
+
+from so2docs import Recipe
 from so2docs.domain import rank, score
 from so2docs.escape import strip_tags
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.recipe import (
-    BOOLEAN,
-    INTEGER,
-    TEXT,
-    Document,
-    Record,
-    array,
-    record,
-)
+from so2docs.extensions.recipes.recipe import Document, Record
 
 _PRE = re.compile(r"<pre\b([^<>]*)>(.*?)(?:</pre>|\Z)", re.DOTALL | re.IGNORECASE)
 _CODE = re.compile(r"\s*<code\b([^<>]*)>", re.IGNORECASE)
@@ -135,12 +130,7 @@ def blocks(question: Document) -> Iterator[Record]:
             continue
         by_tags = language_of_tags(question.get("Tags", ()))
         metadata = {
-            "qid": question["Id"],
-            "post_id": post["Id"],
-            "url": post["Url"],
-            "site": posts.site(question),
-            "title": question.get("Title", ""),
-            "tags": question.get("Tags", []),
+            **identify(post, question),
             "score": score(post),
             "accepted": posts.is_accepted(post, question),
             **posts.origin(post, base),
@@ -185,40 +175,33 @@ def _last_text(html: str) -> str:
     return ""
 
 
+class _Post(PostId):
+    score: Annotated[int, "votes for the post minus votes against it"]
+    accepted: Annotated[bool, "whether the asker accepted the answer"]
+
+
+class BlockMetadata(_Post, posts.Origin):
+    """Metadata of a post."""
+
+
+class Block(TypedDict):
+    """A record."""
+
+    id: Annotated[str, "id, unique across sites"]
+    text_before: Annotated[str, "paragraph, heading or list item before the code"]
+    language: Annotated[str, "language of the code; empty if unknown"]
+    language_from: Annotated[str, "source of the language: `author` or `tags`; empty if unknown"]
+    code: Annotated[str, "text of the code block"]
+    metadata: Annotated[BlockMetadata, "source and attribution of the record"]
+
+
 BLOCKS = Recipe(
     "blocks",
     blocks,
-    record(
-        id=TEXT,
-        text_before=TEXT,
-        language=TEXT,
-        language_from=TEXT,
-        code=TEXT,
-        metadata=record(
-            qid=INTEGER,
-            post_id=INTEGER,
-            url=TEXT,
-            site=TEXT,
-            title=TEXT,
-            tags=array(TEXT),
-            score=INTEGER,
-            accepted=BOOLEAN,
-            **posts.ORIGIN,
-        ),
-    ),
+    Block,
     optional_tables=("users",),
     fields=(*posts.FIELDS, "CreationDate"),
     attributed="posts",
-    description=Description(
-        summary="a block of code, with its language and the text before it",
-        tasks=("text-generation",),
-        meanings={
-            **posts.MEANINGS,
-            "post_id": "id of the post on its site",
-            "text_before": "paragraph, heading or list item before the code",
-            "language": "language of the code; empty if unknown",
-            "language_from": "source of the language: `author` or `tags`; empty if unknown",
-            "code": "text of the code block",
-        },
-    ),
+    summary="a block of code, with its language and the text before it",
+    tasks=("text-generation",),
 )

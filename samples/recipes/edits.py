@@ -10,10 +10,13 @@ among those of `--drop-users`, because the history does not name them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated, TypedDict
 
-from so2docs import Description, Recipe, Setting
+from post_metadata import PostId, identify
+
+from so2docs import Recipe, Setting
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.recipe import INTEGER, TEXT, Document, Record, array, record
+from so2docs.extensions.recipes.recipe import Document, Record
 
 _EDITABLE = ("Title", "Body", "Tags")
 _VERBS = ("Edit", "Rollback")
@@ -30,14 +33,7 @@ def edits(question: Document, *, known: bool = False) -> Iterator[Record]:
     """
     base = posts.site_url(question)
     for post in (question, *question.get("Answers", ())):
-        metadata = {
-            "qid": question["Id"],
-            "post_id": post["Id"],
-            "url": post["Url"],
-            "site": posts.site(question),
-            "title": question.get("Title", ""),
-            "tags": question.get("Tags", []),
-        }
+        metadata = identify(post, question)
         current: dict[str, str] = {}
         unknown: dict[str, bool] = {}
         for entry in post["History"]:
@@ -64,26 +60,29 @@ def edits(question: Document, *, known: bool = False) -> Iterator[Record]:
                     }
 
 
+class _Event(PostId):
+    event: Annotated[str, "type of the event, such as `EditBody`"]
+
+
+class EditMetadata(_Event, posts.Origin):
+    """Metadata of an edit: licence and authors are those of the edit."""
+
+
+class Edit(TypedDict):
+    """A record."""
+
+    id: Annotated[str, "id, unique across sites"]
+    field: Annotated[str, "edited field: `title`, `body` or `tags`"]
+    before: Annotated[str, "text before the edit"]
+    after: Annotated[str, "text after the edit"]
+    comment: Annotated[str, "comment of the editor"]
+    metadata: Annotated[EditMetadata, "source of the post, and licence and editor of the edit"]
+
+
 EDITS = Recipe(
     "edits",
     edits,
-    record(
-        id=TEXT,
-        field=TEXT,
-        before=TEXT,
-        after=TEXT,
-        comment=TEXT,
-        metadata=record(
-            qid=INTEGER,
-            post_id=INTEGER,
-            url=TEXT,
-            site=TEXT,
-            title=TEXT,
-            tags=array(TEXT),
-            event=TEXT,
-            **posts.ORIGIN,
-        ),
-    ),
+    Edit,
     tables=("history-text",),
     optional_tables=("users",),
     fields=("Id", "Title", "Tags", "History", "Answers.Id", "Answers.History"),
@@ -91,18 +90,5 @@ EDITS = Recipe(
     settings=(
         Setting("known", "Leave out records of texts whose author is unknown.", bool, False),
     ),
-    description=Description(
-        summary="an edit of a title, a body or tags: before, after and why (needs the history)",
-        meanings={
-            **posts.MEANINGS,
-            "post_id": "id of the post on its site",
-            "field": "edited field: `title`, `body` or `tags`",
-            "before": "text before the edit",
-            "after": "text after the edit",
-            "comment": "comment of the editor",
-            "event": "type of the event, such as `EditBody`",
-            "license": "licence of the edit",
-            "authors": "editor with name and URL",
-        },
-    ),
+    summary="an edit of a title, a body or tags: before, after and why (needs the history)",
 )

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Annotated, TypedDict
 
-from so2docs import Description, Recipe
+from so2docs import Recipe
 from so2docs.domain import score
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.recipe import TEXT, Document, Record, array, record
+from so2docs.extensions.recipes.recipe import Document, Record
 
 SHORTEST, LONGEST = 20, 4096
 """Limits of the lengths of a title and a body, in characters."""
@@ -63,13 +64,46 @@ def texts(
     }
 
 
-def _recipe(name: str, *answers: str, has_body: bool = True) -> Recipe:
-    columns = dict.fromkeys(("title_body", *answers), TEXT) if answers else {"texts": array(TEXT)}
-    sides = dict.fromkeys(answers, record(**posts.SIDE))
+class _BestMetadata(posts.Metadata):
+    upvoted_answer: Annotated[posts.Side, "id, URL, score, licence and authors of the best answer"]
+
+
+class _BothMetadata(_BestMetadata):
+    downvoted_answer: Annotated[posts.Side, "the same of the worst answer"]
+
+
+class TitleAndBody(TypedDict):
+    """A record without answers."""
+
+    texts: Annotated[list[str], "title and body of the question"]
+    tags: Annotated[list[str], "tags of the question"]
+    metadata: posts.Metadata
+
+
+class BestAnswer(TypedDict):
+    """A record with the best answer."""
+
+    title_body: Annotated[str, "title of the question, or its title and body"]
+    upvoted_answer: Annotated[str, "answer with the most votes"]
+    tags: Annotated[list[str], "tags of the question"]
+    metadata: _BestMetadata
+
+
+class BestAndWorst(TypedDict):
+    """A record with the best and the worst answer."""
+
+    title_body: Annotated[str, "title and body of the question"]
+    upvoted_answer: Annotated[str, "answer with the most votes"]
+    downvoted_answer: Annotated[str, "answer with the fewest votes"]
+    tags: Annotated[list[str], "tags of the question"]
+    metadata: _BothMetadata
+
+
+def _recipe(name: str, record: type, *answers: str, has_body: bool = True) -> Recipe:
     return Recipe(
         name,
         partial(texts, answers=answers, has_body=has_body),
-        record(**columns, tags=array(TEXT), metadata=record(**posts.METADATA, **sides)),
+        record,
         optional_tables=("users",),
         fields=posts.FIELDS,
         body="text",
@@ -77,26 +111,15 @@ def _recipe(name: str, *answers: str, has_body: bool = True) -> Recipe:
         without_banner=True,
         questions_only=not answers,
         min_answers=len(answers),
-        description=Description(
-            summary="a question and its best answer, for embeddings",
-            tasks=("sentence-similarity", "question-answering"),
-            meanings={
-                **posts.MEANINGS,
-                "texts": "title and body of the question",
-                "title_body": "title of the question, or its title and body",
-                "upvoted_answer": "answer with the most votes",
-                "downvoted_answer": "answer with the fewest votes",
-                "metadata.upvoted_answer": "id, URL, score, licence and authors of the best answer",
-                "metadata.downvoted_answer": "the same of the worst answer",
-            },
-        ),
+        summary="a question and its best answer, for embeddings",
+        tasks=("sentence-similarity", "question-answering"),
     )
 
 
 _BEST, _WORST = "upvoted_answer", "downvoted_answer"
-title_body = _recipe("title_body")
-title_best_voted_answer = _recipe("title_best_voted_answer", _BEST, has_body=False)
-titlebody_best_voted_answer = _recipe("titlebody_best_voted_answer", _BEST)
+title_body = _recipe("title_body", TitleAndBody)
+title_best_voted_answer = _recipe("title_best_voted_answer", BestAnswer, _BEST, has_body=False)
+titlebody_best_voted_answer = _recipe("titlebody_best_voted_answer", BestAnswer, _BEST)
 titlebody_best_and_down_voted_answer = _recipe(
-    "titlebody_best_and_down_voted_answer", _BEST, _WORST
+    "titlebody_best_and_down_voted_answer", BestAndWorst, _BEST, _WORST
 )

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
+from typing import Annotated, TypedDict
 
-from so2docs import Description
 from so2docs.domain import rank
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.answers import PAIRS, draw_numbers
-from so2docs.extensions.recipes.recipe import INTEGER, TEXT, Document, Record, record
+from so2docs.extensions.recipes.answers import PAIRS, PairMetadata, draw_numbers
+from so2docs.extensions.recipes.recipe import Document, Record
 
 MOST_TRIPLETS = 10
 
@@ -50,29 +50,24 @@ def triplets(question: Document) -> Iterator[Record]:
         }
 
 
-_SIDE = record(**posts.SIDE)
+class Triplet(TypedDict):
+    """A record."""
+
+    anchor: Annotated[str, "question: title and body"]
+    positive: Annotated[str, "better answer"]
+    negative: Annotated[str, "worse answer"]
+    score_chosen: Annotated[int, "score of the better answer"]
+    score_rejected: Annotated[int, "score of the worse answer"]
+    metadata: Annotated[PairMetadata, "source and attribution of the record"]
+
+
 TRIPLETS = replace(
     PAIRS,
     function=triplets,
-    schema=record(
-        anchor=TEXT,
-        positive=TEXT,
-        negative=TEXT,
-        score_chosen=INTEGER,
-        score_rejected=INTEGER,
-        metadata=record(**posts.METADATA, chosen=_SIDE, rejected=_SIDE),
-    ),
+    record=Triplet,
     settings=(),
     variants={},
     check=None,
-    description=Description(
-        summary="a question, a better and a worse answer, for embeddings",
-        tasks=("sentence-similarity", "text-ranking"),
-        meanings={
-            **PAIRS.description.meanings,
-            "anchor": "question: title and body",
-            "positive": "better answer",
-            "negative": "worse answer",
-        },
-    ),
+    summary="a question, a better and a worse answer, for embeddings",
+    tasks=("sentence-similarity", "text-ranking"),
 )

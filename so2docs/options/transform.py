@@ -7,13 +7,16 @@ is called where its name is in the registry; without it, documents are written a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from so2docs.options.choices import BodyAs
 
 METADATA = "metadata"
 """Column of records with source and attribution, which may be left out."""
+
+RECORDS = "records.jsonl"
+"""Name of the temporary file from which several files are made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,7 @@ class Transform:
         attributed: Whether documents get an attribution, which needs the host of the site. With
             `posts`, they get only the URL of each post and the licence of each text.
         needs_all_questions: Whether the option `accepted` leaves no questions out.
-        files: Names of the files that are made from the output at the end, if any.
+        files: The files that are made from the output at the end, if any, by name.
         is_by_site: Whether each record is a question with its id in `Id`, and each site has a
             folder with an output named `train`.
         later_until: Date until which the documents include questions that were asked after the date
@@ -42,7 +45,7 @@ class Transform:
     body: BodyAs = "html"
     attributed: bool | Literal["posts"] = False
     needs_all_questions: bool = False
-    files: tuple[str, ...] = ()
+    files: Mapping[str, Any] = field(default_factory=dict)
     is_by_site: bool = False
     later_until: str | None = None
 

@@ -60,7 +60,8 @@ class OutputPaths:
     def of(cls, output: str, options: Options, run: RunOptions) -> OutputPaths:
         """Return the paths of the output of a conversion."""
         transform = options.transform
-        return cls(output, run.work_dir, options.form, transform.files, transform.is_by_site)
+        files = tuple(transform.files)
+        return cls(output, run.work_dir, options.form, files, transform.is_by_site)
 
     @property
     def stem(self) -> str:

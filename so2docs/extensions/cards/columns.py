@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from so2docs.escape import for_html
-from so2docs.extensions.recipes.options import find_recorded
 from so2docs.schema import DATES
 
 MEANINGS = {
@@ -41,7 +39,6 @@ MEANINGS = {
     "Reputation": "reputation of the user at the time of the dump",
     "Badges": "number of badges of the user by class",
     "Answers": "answers to the question",
-    "IsAccepted": "whether the asker accepted the answer",
     "Comments": "comments on the post",
     "Comments.Score": "number of votes for the comment",
     "PostId": "id of the post",
@@ -88,28 +85,20 @@ def describe_columns(
     recipe: str | None,
     schema: Mapping[str, Any],
     *,
-    settings: Mapping[str, Any] = MappingProxyType({}),
     has_dates: bool = False,
-) -> Iterator[str]:
-    """Yield Markdown tables that describe the columns of an output and the members of objects.
+) -> str:
+    """Return a Markdown table of the columns of an output and the members of objects.
 
-    A column without an entry in the recipe's `meanings` has the `description` in the schema.
+    A column without a `description` in the schema has the meaning of its name, unless the recipe is
+    one of the user.
 
     Args:
         recipe: Name of the recipe, if any.
         schema: JSON Schema of a document or record.
-        settings: Settings of the recipe.
         has_dates: Whether dates have their own type instead of text.
     """
-    known = find_recorded(recipe, settings)
-    meanings = {} if recipe is not None and known is None else MEANINGS
-    meanings = {**meanings, **(known.description.meanings if known else {})}
-    if known is not None and known.description.configurations:
-        for configuration, (_, file) in known.description.configurations.items():
-            table = _table(meanings, known.description.schemas[file], has_dates=False)
-            yield f"Configuration `{configuration}`:\n\n{table}"
-    else:
-        yield _table(meanings, schema, has_dates=has_dates)
+    is_own = recipe is not None and ":" in recipe
+    return _table({} if is_own else MEANINGS, schema, has_dates=has_dates)
 
 
 def _table(meanings: Mapping[str, str], schema: Mapping[str, Any], *, has_dates: bool) -> str:
@@ -134,9 +123,9 @@ def _rows(
 def _meaning(meanings: Mapping[str, str], path: str, name: str, schema: Mapping[str, Any]) -> str:
     if "const" in schema:
         return "name of the site, from `--site-field`"
-    if path in meanings or name in meanings:
-        return meanings.get(path) or meanings.get(name, "")
-    return for_html(" ".join(str(schema.get("description", "")).split()))
+    if "description" in schema:
+        return for_html(" ".join(str(schema["description"]).split()))
+    return meanings.get(path) or meanings.get(name, "")
 
 
 def _type(schema: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The JSON Schema (2020-12) of a document, or of a record of a recipe.
+"""The JSON Schema (2020-12) of a document.
 
 The schema depends on the options alone, like the Parquet columns. Attributes other than those known
 for a question or an answer may be texts, integers or lists. Numbers beyond 64 bits remain strings.
@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from so2docs.errors import OptionError
-from so2docs.extensions.recipes.attribution import AUTHORS
-from so2docs.extensions.recipes.recipe import INTEGER, TEXT, Schema, array
 from so2docs.options.table import Options
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
@@ -23,10 +20,19 @@ from so2docs.schema import (
     select_parts,
 )
 
+Schema = dict[str, Any]
+
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 VERSION = 1
 """Version of the schemas. Increase it with each change that breaks readers."""
 
+TEXT: Schema = {"type": "string"}
+INTEGER: Schema = {"type": "integer"}
+_AUTHOR: Schema = {
+    "type": "object",
+    "properties": {"DisplayName": TEXT, "Url": TEXT},
+    "required": ["DisplayName"],
+}
 _NUMBER: Schema = {"type": ["integer", "string"]}
 _NEVER_TEXT = frozenset({"Id", "PostTypeId", "ParentId", "PostId"})
 """Attributes that are always numbers: rows in which they are not numbers are strays."""
@@ -34,17 +40,18 @@ _NEVER_TEXT = frozenset({"Id", "PostTypeId", "ParentId", "PostId"})
 _UNKNOWN: Schema = {"type": ["integer", "string", "array"]}
 
 
+def array(items: Schema) -> Schema:
+    """Make the schema of a list of values."""
+    return {"type": "array", "items": items}
+
+
 def build_schema(options: Options) -> dict[str, Any]:
-    """Build the JSON Schema of the documents or records of a conversion with these options."""
-    recipe = options.transform
-    if not recipe.name:
-        schema = _question(options)
-        name, title = "questions", "A question with its answers"
-    else:
-        if recipe.schema is None:
-            raise OptionError(f"recipe {recipe.name} has no schema; give a Recipe that has one")
-        schema = dict(recipe.schema)
-        name, title = recipe.name, f"A record of recipe {recipe.name}"
+    """Build the JSON Schema of the documents of a conversion with these options."""
+    return name_schema("questions", "A question with its answers", _question(options))
+
+
+def name_schema(name: str, title: str, schema: Schema) -> dict[str, Any]:
+    """Add dialect, id and title to the JSON Schema of documents or records."""
     return {"$schema": DIALECT, "$id": f"urn:so2docs:{name}:{VERSION}", "title": title, **schema}
 
 
@@ -52,7 +59,7 @@ def _question(options: Options) -> Schema:
     schema = _post(options, "", QUESTION_ATTRIBUTES)
     properties = schema["properties"]
     if options.is_attributed:
-        properties |= {"Licenses": array(TEXT), "Authors": AUTHORS}
+        properties |= {"Licenses": array(TEXT), "Authors": array(_AUTHOR)}
         schema["required"] += ["Licenses", "Authors"]
     if options.site_field is not None:
         properties[options.site_field[0]] = {"const": options.site_field[1]}

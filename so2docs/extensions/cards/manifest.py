@@ -18,10 +18,10 @@ from typing import Any
 from so2docs.dump.opening import SourceFile
 from so2docs.errors import DumpError, OptionError, OutputError, flag
 from so2docs.escape import printable
-from so2docs.extensions.cards.document_schema import build_schema
-from so2docs.extensions.recipes.options import RECORDS, find_recipe
+from so2docs.extensions.cards.document_schema import build_schema, name_schema
 from so2docs.options.request import build_options, read_keywords
 from so2docs.options.table import OF_CONVERT, OutputForm
+from so2docs.options.transform import METADATA, RECORDS
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import MANIFEST, RECORD, side_file
 from so2docs.output.product import read_provenance
@@ -181,22 +181,27 @@ def _schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | 
     """Build the JSON Schema of a conversion from its recorded options; None if unknown."""
     if options["format"] not in DESCRIBED:
         return None
-    kwargs = {name: options[name] for name in _OF_SCHEMA if options[name]}
+    if recipe is not None:
+        return _record_schema(options, recipe)
+    kwargs = {name: options[name] for name in _OF_SCHEMA if options.get(name)}
     form = OutputForm(options["format"], options["compression"])
     site_field = options["site_field"]
+    values = read_keywords(kwargs, *OF_CONVERT)
+    return build_schema(
+        build_options(values, form, site_field and tuple(site_field), core="python")
+    )
+
+
+def _record_schema(options: Mapping[str, Any], recipe: str) -> dict[str, Any] | None:
+    from so2docs.extensions.recipes.options import RecipeChoice  # Documents need no recipes.
+
+    settings, has_metadata = options["settings"], METADATA not in (options["drop_fields"] or ())
+    choice = RecipeChoice(recipe, tuple(settings.items()), has_metadata=has_metadata)
     try:
-        if recipe is not None:
-            known = find_recipe(recipe).settings_by_name
-            settings = options["settings"].items()
-            # Settings that are recorded in another form, such as a tokenizer, change no schema.
-            settings = {k: v for k, v in settings if k not in known or known[k].identify is None}
-            kwargs |= {"recipe": recipe, "settings": settings}
-        values = read_keywords(kwargs, *OF_CONVERT)
-        return build_schema(
-            build_options(values, form, site_field and tuple(site_field), core="python")
-        )
-    except OptionError:  # The recipe has no schema, or is a user's and not installed here.
+        schema = choice.recipe.schema
+    except OptionError:  # The recipe is one of the user, and not installed here.
         return None
+    return None if schema is None else name_schema(recipe, f"A record of recipe {recipe}", schema)
 
 
 def _is_object_schema(schema: Any) -> bool:

@@ -7,13 +7,15 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from so2docs.extensions.cards.manifest import Manifest, load
-from so2docs.extensions.recipes.options import find_recorded
-from so2docs.extensions.recipes.recipe import Recipe
 from so2docs.options.split import parse_split
 from so2docs.output.part_files import MANIFEST
 from so2docs.output.paths import OutputPaths
+
+if TYPE_CHECKING:
+    from so2docs.extensions.recipes.recipe import Recipe
 
 TRAIN = "train"
 """Split of an output without shares, and stem of an output in the folder of its site."""
@@ -85,7 +87,12 @@ class DescribedOutput:
 
 def find_recipe(manifest: Manifest) -> Recipe | None:
     """Return the recipe of an output; None for documents and a user's own recipe."""
-    return find_recorded(manifest.counts["recipe"], manifest.options.get("settings") or {})
+    name = manifest.counts["recipe"]
+    if name is None:
+        return None
+    from so2docs.extensions.recipes.options import find_recorded  # Documents need no recipes.
+
+    return find_recorded(name, manifest.options.get("settings") or {})
 
 
 def folder_of_card(names: OutputPaths) -> str:

@@ -19,7 +19,6 @@ from so2docs.escape import for_terminal, on_one_line, to_yaml
 from so2docs.extensions.cards.columns import describe_columns
 from so2docs.extensions.cards.manifest import Manifest
 from so2docs.extensions.cards.outputs import TRAIN, DescribedOutput
-from so2docs.extensions.recipes.recipe import QUERIES_UNTIL
 from so2docs.options.option import WHOLE
 from so2docs.options.request import recorded_options
 from so2docs.options.table import OPTIONS, Options
@@ -105,10 +104,7 @@ def _front_matter(
     outputs = list(outputs)
     recipes = [(output.manifest.counts["recipe"], output.recipe) for output in outputs]
     recipes.sort(key=lambda recipe: str(recipe[0]))
-    tasks = [
-        _TASKS if name is None else recipe.description.tasks if recipe else ()
-        for name, recipe in recipes
-    ]
+    tasks = [_TASKS if name is None else recipe.tasks if recipe else () for name, recipe in recipes]
     is_by_site = len(full) > 1 and all(output.folder for output in full.values())
     configs = _configurations(full, is_by_site=is_by_site)
     # With one output per site, omit the types of columns, which would take megabytes for hundreds
@@ -118,10 +114,11 @@ def _front_matter(
     ]
     for output in outputs:
         if (recipe := output.recipe) and recipe.files:
-            configs = recipe.description.hub_configurations
+            from so2docs.extensions.recipes.record_sets import list_configurations, list_sizes
+
             files = output.manifest.files
             counts = {file.name: (file.bytes, output.count([file.name])) for file in files}
-            infos = recipe.description.hub_sizes(counts)
+            configs, infos = list_configurations(recipe), list_sizes(recipe, counts)
     return {
         "license": [name.lower().replace(" ", "-") for name in _licenses(outputs)],
         "language": sorted({site_language(output.manifest.site or "") for output in outputs}),
@@ -250,7 +247,7 @@ def _table(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
 def _notes(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
     for output in outputs:
         if as_of := output.manifest.options.get("as_of"):
-            later = output.manifest.options.get("settings", {}).get(QUERIES_UNTIL.name)
+            later = output.manifest.options.get("settings", {}).get("queries_until")
             last_row: str = output.manifest.counts.get("last_row") or ""
             end = ""
             if is_before(last_row, as_of):
@@ -304,14 +301,8 @@ def _columns(outputs: Iterable[DescribedOutput]) -> str:
     """Return Markdown that describes the columns; outputs with the same columns share a table."""
     by_columns: dict[tuple[str, ...], list[str]] = {}
     for output in outputs:
-        if output.manifest.schema is not None:
-            tables = describe_columns(
-                output.manifest.counts["recipe"],
-                output.manifest.schema,
-                settings=output.manifest.options.get("settings") or {},
-                has_dates=output.has_dates,
-            )
-            by_columns.setdefault(tuple(tables), []).append(output.name)
+        if tables := _tables_of_columns(output):
+            by_columns.setdefault(tables, []).append(output.name)
     parts = ["\n## Columns\n"] if by_columns else []
     for columns, names in by_columns.items():
         if len(by_columns) > 1:
@@ -319,6 +310,24 @@ def _columns(outputs: Iterable[DescribedOutput]) -> str:
             parts.append(f"{_code(names[0])}{others}:\n")
         parts += (f"{table}\n" for table in columns)
     return "\n".join(parts)
+
+
+def _tables_of_columns(output: DescribedOutput) -> tuple[str, ...]:
+    """Return the table of the columns, or that of each configuration of a record set."""
+    manifest, recipe = output.manifest, output.recipe
+    if manifest.schema is not None:
+        name = manifest.counts["recipe"]
+        return (describe_columns(name, manifest.schema, has_dates=output.has_dates),)
+    if recipe is None or not recipe.files:
+        return ()
+    from so2docs.extensions.recipes.record_schema import build_schema
+
+    return tuple(
+        f"Configuration `{file.configuration}`:\n\n"
+        + describe_columns(recipe.name, build_schema(file.record))
+        for file in recipe.files.values()
+        if file is not None
+    )
 
 
 def _licenses_of_dumps(outputs: Iterable[DescribedOutput]) -> str:

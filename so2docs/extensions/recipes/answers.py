@@ -36,25 +36,12 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import accumulate, groupby, islice
 from operator import itemgetter
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from so2docs.domain import rank, score
 from so2docs.errors import OptionError, flag
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.recipe import (
-    BEST,
-    BOOLEAN,
-    INTEGER,
-    TEXT,
-    Description,
-    Document,
-    Recipe,
-    Record,
-    Schema,
-    Setting,
-    array,
-    record,
-)
+from so2docs.extensions.recipes.recipe import BEST, Document, Recipe, Record, Setting
 
 _END_OF_PROMPT, _START_OF_COMPLETION = "\n\nAnswer:", " "
 """Text between question and answer, which TRL joins without adding any."""
@@ -87,11 +74,28 @@ def _with_metadata(
         yield answer, {**metadata, "answer": posts.side(answer, question, base)}
 
 
-_QA_METADATA = record(**posts.METADATA, answer=record(**posts.SIDE))
+_ABOUT_ANSWER = "id, URL, score, licence and authors of the answer"
+_ABOUT_RECORD = "source and attribution of the record"
+
+
+class AnswerMetadata(posts.Metadata):
+    """Metadata of a question and an answer."""
+
+    answer: Annotated[posts.Side, _ABOUT_ANSWER]
+
+
+class Completion(TypedDict):
+    """A record of `qa`."""
+
+    prompt: Annotated[str, "question: title and body"]
+    completion: Annotated[str, "answer to the question"]
+    metadata: Annotated[AnswerMetadata, _ABOUT_RECORD]
+
+
 QA = Recipe(
     "qa",
     qa,
-    record(prompt=TEXT, completion=TEXT, metadata=_QA_METADATA),
+    Completion,
     optional_tables=("users",),
     fields=posts.FIELDS,
     body="markdown",
@@ -100,16 +104,8 @@ QA = Recipe(
     min_answers=1,
     settings=(BEST,),
     variants={"accepted": {"function": partial(qa, accepted=True)}},
-    description=Description(
-        summary="a question and an answer, as prompt and completion",
-        tasks=("question-answering", "text-generation"),
-        meanings={
-            **posts.MEANINGS,
-            "prompt": "question: title and body",
-            "completion": "answer to the question",
-            "metadata.answer": "id, URL, score, licence and authors of the answer",
-        },
-    ),
+    summary="a question and an answer, as prompt and completion",
+    tasks=("question-answering", "text-generation"),
 )
 
 
@@ -164,33 +160,41 @@ def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-_MESSAGES = array(record(role=TEXT, content=TEXT))
+class Message(TypedDict):
+    """A message of a conversation."""
+
+    role: Annotated[str, "`system`, `user` or `assistant`"]
+    content: Annotated[str, "text of the message"]
+
+
+class ConversationMetadata(AnswerMetadata):
+    """Metadata of a question, an answer and its comments."""
+
+    comments: NotRequired[
+        Annotated[
+            list[posts.Origin], "licence, authors and date of each comment in the conversation"
+        ]
+    ]
+
+
+class Conversation(TypedDict):
+    """A record of `messages`."""
+
+    messages: Annotated[list[Message], "conversation that starts with the question and an answer"]
+    metadata: Annotated[ConversationMetadata, _ABOUT_RECORD]
+
+
 MESSAGES = replace(
     QA,
     name="messages",
     function=messages,
-    schema=record(
-        messages=_MESSAGES,
-        metadata=record(
-            "comments", **_QA_METADATA["properties"], comments=array(record(**posts.ORIGIN))
-        ),
-    ),
+    record=Conversation,
     settings=(
         Setting("system", "Start each conversation with this system message.", str),
         BEST,
     ),
     variants={"accepted": {"function": partial(messages, accepted=True)}},
-    description=replace(
-        QA.description,
-        summary="a question and an answer, as a conversation (SFT)",
-        meanings={
-            **QA.description.meanings,
-            "messages": "conversation that starts with the question and an answer",
-            "role": "`system`, `user` or `assistant`",
-            "content": "text of the message",
-            "metadata.comments": "licence, authors and date of each comment in the conversation",
-        },
-    ),
+    summary="a question and an answer, as a conversation (SFT)",
 )
 
 MOST_PAIRS = 10
@@ -356,16 +360,56 @@ def _count_near(starts: list[int], dates: list[int | None], apart: int) -> list[
     return counts
 
 
-_SIDE = record(**posts.SIDE)
+class _Texts(TypedDict):
+    prompt: Annotated[str, "question: title and body"]
+    chosen: Annotated[str, "better answer"]
+    rejected: Annotated[str, "worse answer"]
 
 
-def _pairs_schema(texts: Schema, *columns: str) -> Schema:
-    return record(
-        **dict.fromkeys(columns, texts),
-        score_chosen=INTEGER,
-        score_rejected=INTEGER,
-        metadata=record(**posts.METADATA, chosen=_SIDE, rejected=_SIDE),
-    )
+class _Messages(TypedDict):
+    prompt: Annotated[list[Message], "question: title and body"]
+    chosen: Annotated[list[Message], "better answer"]
+    rejected: Annotated[list[Message], "worse answer"]
+
+
+class PairMetadata(posts.Metadata):
+    """Metadata of a question and two answers."""
+
+    chosen: Annotated[posts.Side, f"{_ABOUT_ANSWER} that is better"]
+    rejected: Annotated[posts.Side, f"{_ABOUT_ANSWER} that is worse"]
+
+
+class _Scores(TypedDict):
+    score_chosen: Annotated[int, "score of the better answer, like `pm_score` of `preferences`"]
+    score_rejected: Annotated[int, "score of the worse answer, like `pm_score` of `preferences`"]
+    metadata: Annotated[PairMetadata, _ABOUT_RECORD]
+
+
+class Pair(_Texts, _Scores):
+    """A record of `pairs`."""
+
+
+class PairOfMessages(_Messages, _Scores):
+    """A record of `pairs` with `conversational=true`."""
+
+
+class Attribution(posts.Metadata):
+    """Metadata of a question and two answers of stack-exchange-paired."""
+
+    response_j: Annotated[posts.Side, f"{_ABOUT_ANSWER} that is better"]
+    response_k: Annotated[posts.Side, f"{_ABOUT_ANSWER} that is worse"]
+
+
+class Paired(TypedDict):
+    """A record of `pairs` with `form=paired`."""
+
+    qid: Annotated[int, "id of the question on its site"]
+    question: Annotated[str, "body of the question, without its title"]
+    date: Annotated[str, "date of the question"]
+    metadata: Annotated[list[str], "URLs of the question, the site and the author of the question"]
+    response_j: Annotated[str, "better answer"]
+    response_k: Annotated[str, "worse answer"]
+    attribution: Annotated[Attribution, "source, licence and authors of the question"]
 
 
 def _check_form(*, conversational: bool = False, form: str = "trl", **others: Any) -> None:
@@ -376,8 +420,6 @@ def _check_form(*, conversational: bool = False, form: str = "trl", **others: An
         )
 
 
-_TWO_ANSWERS = "two answers to a question, the better one first, for preference training (DPO)"
-_ABOUT_ANSWER = "id, URL, score, licence and authors of the {} answer"
 MIN_MARGIN = Setting(
     "min_margin", "Minimum difference between the scores of two answers.", int, 1, least=1
 )
@@ -388,12 +430,11 @@ MAX_DAYS = Setting(
     usually="any time",
     least=0,
 )
-_PAIR = ("prompt", "chosen", "rejected")
 PAIRS = replace(
     QA,
     name="pairs",
     function=pairs,
-    schema=_pairs_schema(TEXT, *_PAIR),
+    record=Pair,
     min_answers=2,
     settings=(
         Setting("conversational", "Write messages instead of texts.", bool, False),
@@ -411,53 +452,16 @@ PAIRS = replace(
     variants={
         "conversational=True": {
             "function": partial(pairs, conversational=True),
-            "schema": _pairs_schema(_MESSAGES, *_PAIR),
+            "record": PairOfMessages,
         },
         "form=paired": {
             "function": paired,
-            "schema": record(
-                qid=INTEGER,
-                question=TEXT,
-                date=TEXT,
-                metadata=array(TEXT),
-                response_j=TEXT,
-                response_k=TEXT,
-                attribution=record(**posts.METADATA, response_j=_SIDE, response_k=_SIDE),
-            ),
+            "record": Paired,
             "fields": (*QA.fields, "CreationDate", "OwnerUserId"),
-            "description": Description(
-                summary=_TWO_ANSWERS,
-                tasks=QA.description.tasks,
-                meanings={
-                    **posts.MEANINGS,
-                    "question": "body of the question, without its title",
-                    "date": "date of the question",
-                    "metadata": "URLs of the question, the site and the author of the question",
-                    "response_j": "better answer",
-                    "response_k": "worse answer",
-                    "attribution": "source, licence and authors of the question",
-                    "attribution.response_j": _ABOUT_ANSWER.format("better"),
-                    "attribution.response_k": _ABOUT_ANSWER.format("worse"),
-                },
-            ),
         },
     },
     check=_check_form,
-    description=replace(
-        QA.description,
-        summary=_TWO_ANSWERS,
-        meanings={
-            **QA.description.meanings,
-            "role": "`user` or `assistant`",
-            "content": "text of the message",
-            "chosen": "better answer",
-            "rejected": "worse answer",
-            "score_chosen": "score of the better answer, like `pm_score` of `preferences`",
-            "score_rejected": "score of the worse answer, like `pm_score` of `preferences`",
-            "metadata.chosen": _ABOUT_ANSWER.format("better"),
-            "metadata.rejected": _ABOUT_ANSWER.format("worse"),
-        },
-    ),
+    summary="two answers to a question, the better one first, for preference training (DPO)",
 )
 
 
@@ -507,20 +511,33 @@ def _user_id(post: Document) -> int:
     return user_id if isinstance(user_id, int) else _NOBODY
 
 
-_PREFERENCE = record(
-    answer_id=INTEGER,
-    text=TEXT,
-    pm_score=INTEGER,
-    selected=BOOLEAN,
-    author=TEXT,
-    author_id=INTEGER,
-    author_profile=TEXT,
-)
+class RatedAnswer(TypedDict):
+    """An answer in a record of `preferences`."""
+
+    answer_id: Annotated[int, "id of the answer on its site"]
+    text: Annotated[str, "body of the answer"]
+    pm_score: Annotated[int, "log2(1 + votes), rounded, plus 1 if accepted; -1 for negative votes"]
+    selected: Annotated[bool, "whether the asker accepted the answer"]
+    author: Annotated[str, "name of the author"]
+    author_id: Annotated[int, "id of the author; -1 if unknown"]
+    author_profile: Annotated[str, "URL of the profile of the author"]
+
+
+class Preference(TypedDict):
+    """A record of `preferences`."""
+
+    qid: Annotated[int, "id of the question on its site"]
+    question: Annotated[str, "body of the question"]
+    answers: Annotated[list[RatedAnswer], "answers to the question"]
+    date: Annotated[str, "date of the question"]
+    metadata: Annotated[list[str], "URLs of the question, the site and the author"]
+
+
 _OF_ANSWERS = ("Id", "Body", "Score", "OwnerUserId")
 PREFERENCES = Recipe(
     "preferences",
     preferences,
-    record(qid=INTEGER, question=TEXT, answers=array(_PREFERENCE), date=TEXT, metadata=array(TEXT)),
+    Preference,
     optional_tables=("users",),
     fields=(
         *("Id", "Body", "AcceptedAnswerId", "CreationDate", "OwnerUserId"),
@@ -528,21 +545,6 @@ PREFERENCES = Recipe(
     ),
     attributed="posts",
     min_answers=2,
-    description=Description(
-        summary="a question with its answers and their scores",
-        tasks=("question-answering", "text-generation"),
-        meanings={
-            **posts.MEANINGS,
-            "question": "body of the question",
-            "answers": "answers to the question",
-            "text": "body of the answer",
-            "pm_score": "log2(1 + votes), rounded, plus 1 if accepted; -1 for negative votes",
-            "selected": "whether the asker accepted the answer",
-            "author": "name of the author",
-            "author_id": "id of the author; -1 if unknown",
-            "author_profile": "URL of the author's profile",
-            "date": "date of the question",
-            "metadata": "URLs of the question, the site and the author",
-        },
-    ),
+    summary="a question with its answers and their scores",
+    tasks=("question-answering", "text-generation"),
 )

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from so2docs.domain import license_at
 from so2docs.errors import RecipeError, flag
-from so2docs.extensions.recipes.recipe import TEXT, Schema, array
 from so2docs.schema import CONTENT, HISTORY_TYPES, Row
 
 Author = tuple[str, str | None]
@@ -18,14 +17,6 @@ Author = tuple[str, str | None]
 
 KEYS = frozenset({"Url", "Licenses", "Authors"})
 """Attributes added to posts or documents."""
-
-AUTHORS: Schema = array(
-    {
-        "type": "object",
-        "properties": {"DisplayName": TEXT, "Url": TEXT},
-        "required": ["DisplayName"],
-    }
-)
 
 _WRITTEN = frozenset(HISTORY_TYPES[kind] for kind in CONTENT)
 """Names of history events that contain a text of the post; their authors must be credited."""

@@ -27,21 +27,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Annotated, TypedDict
 
 import orjson
 
 from so2docs.errors import OptionError, flag
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.recipe import (
-    INTEGER,
     QUERIES_UNTIL,
-    TEXT,
-    Description,
     Document,
     Recipe,
     Record,
+    SetFile,
     Setting,
-    record,
 )
 from so2docs.extensions.recipes.record_sets import README, finish_set
 from so2docs.output.file import Output
@@ -61,19 +59,30 @@ _SCORES = {
 }
 """Score of a judgement by `LinkTypeId`, for each value of the setting `links`."""
 
-_JUDGEMENT = record(**{"query-id": TEXT, "corpus-id": TEXT, "score": INTEGER})
-SCHEMAS = {
-    CORPUS: record(_id=TEXT, title=TEXT, text=TEXT),
-    QUERIES: record(_id=TEXT, text=TEXT),
-    QRELS_AS_JSON: _JUDGEMENT,
-}
-SCHEMA = {
-    "oneOf": [
-        record(**{CORPUS: SCHEMAS[CORPUS]}),
-        record(**{QUERIES: SCHEMAS[QUERIES]}),
-        record(**{QRELS: _JUDGEMENT}),
-    ]
-}
+
+class Entry(TypedDict):
+    """A text of the corpus."""
+
+    _id: Annotated[str, "id of the post on its site"]
+    title: Annotated[str, "title of the question; empty for an answer"]
+    text: Annotated[str, "text of the document"]
+
+
+class Query(TypedDict):
+    """A query."""
+
+    _id: Annotated[str, "id of the question on its site"]
+    text: Annotated[str, "text of the query"]
+
+
+Judgement = TypedDict(
+    "Judgement",
+    {
+        "query-id": Annotated[str, "id of the query"],
+        "corpus-id": Annotated[str, "id of the relevant document"],
+        "score": Annotated[int, "1 for a relevant document; with links=both, 2 for a duplicate"],
+    },
+)
 
 
 def beir(
@@ -174,11 +183,16 @@ loads the configurations `corpus`, `queries` and `default`, the relevant documen
 BEIR = Recipe(
     "beir",
     beir,
-    SCHEMA,
     tables=("links",),
     fields=("Id", "Title", "Body", "Links.LinkTypeId", "Links.RelatedPostId"),
     body="text",
-    files=(CORPUS, QUERIES, QRELS, QRELS_AS_JSON, README),
+    files={
+        CORPUS: SetFile(Entry, "corpus", "corpus"),
+        QUERIES: SetFile(Query, "queries", "queries"),
+        QRELS: None,
+        QRELS_AS_JSON: SetFile(Judgement, "default", "test"),
+        README: None,
+    },
     finish=partial(finish_set, write=write_files, text=_README_TEXT),
     without_banner=True,
     questions_only=True,
@@ -204,23 +218,7 @@ BEIR = Recipe(
             "check": _refuse_links,
         },
     },
-    description=Description(
-        summary="an entry of the corpus, a query or a judgement of a benchmark for retrieval",
-        tasks=("text-retrieval",),
-        meanings={
-            "_id": "id of the post on its site",
-            "title": "title of the question; empty for an answer",
-            "text": "text of the document or the query",
-            "query-id": "id of the query",
-            "corpus-id": "id of the relevant document",
-            "score": "1 for a relevant document; with links=both, 2 for a duplicate",
-        },
-        configurations={
-            "default": ("test", QRELS_AS_JSON),
-            "corpus": ("corpus", CORPUS),
-            "queries": ("queries", QUERIES),
-        },
-        schemas=SCHEMAS,
-    ),
+    summary="an entry of the corpus, a query or a judgement of a benchmark for retrieval",
+    tasks=("text-retrieval",),
 )
 """The recipe; MTEB loads its configurations."""

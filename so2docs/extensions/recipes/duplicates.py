@@ -21,21 +21,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Annotated, Any, TypedDict
 
 import orjson
 
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.recipe import (
-    INTEGER,
-    TEXT,
-    Description,
-    Document,
-    Recipe,
-    Record,
-    array,
-    record,
-)
+from so2docs.extensions.recipes.recipe import Document, Recipe, Record, SetFile
 from so2docs.extensions.recipes.record_sets import README, finish_set
 from so2docs.output.file import Output
 from so2docs.output.part_files import explain_errors
@@ -180,40 +171,35 @@ Made from a Stack Exchange data dump by so2docs. The subsets `title-title-pair`,
 and `post-post-pair` have the texts of the same pairs, a duplicate and its original. `attribution`
 has the licence and the authors of both questions of each pair, in the same order.
 """
-_METADATA = record(**posts.METADATA)
-_SCHEMAS = {
-    **{file: record(**_columns(name, (TEXT, TEXT))) for name, file in _FILES.items()},
-    _ATTRIBUTION: record(**_columns("question", (_METADATA, _METADATA))),
-}
+
+
+def _pair_of(prefix: str, kind: Any, meaning: str) -> Any:
+    """Make the `TypedDict` of a column of the duplicate, and one of the original."""
+    sides = _columns(prefix, ("duplicate", "original"))
+    columns = {name: Annotated[kind, meaning.format(side)] for name, side in sides.items()}
+    return TypedDict(prefix, columns)  # type: ignore[operator]
+
+
+_SOURCES = _pair_of("question", posts.Metadata, "source, licence and authors of the {}")
 DUPLICATES = Recipe(
     "duplicates",
     duplicates,
-    {
-        "oneOf": [
-            record(**{_LINKS: record(id=INTEGER, originals=array(INTEGER))}),
-            record(**{_QUESTION: record(id=INTEGER, title=TEXT, body=TEXT, metadata=_METADATA)}),
-        ]
-    },
     tables=("links",),
     optional_tables=("users",),
     fields=("Id", "Title", "Body", "Score", "Tags", "Links.LinkTypeId", "Links.RelatedPostId"),
     body="text",
     attributed="posts",
-    files=(*_FILES.values(), _ATTRIBUTION, README),
+    files={
+        **{
+            file: SetFile(_pair_of(name, str, "text of the {}"), os.path.dirname(file))
+            for name, file in _FILES.items()
+        },
+        _ATTRIBUTION: SetFile(_SOURCES, "attribution"),
+        README: None,
+    },
     finish=partial(finish_set, write=write_pairs, text=_README_TEXT),
     without_banner=True,
     questions_only=True,
-    description=Description(
-        summary="a question and the question that it duplicates, for embeddings",
-        tasks=("sentence-similarity", "text-ranking"),
-        meanings={
-            **posts.MEANINGS,
-            **dict.fromkeys(("title1", "body1", "post1"), "text of the duplicate"),
-            **dict.fromkeys(("title2", "body2", "post2"), "text of the original"),
-            "question1": "source, licence and authors of the duplicate",
-            "question2": "source, licence and authors of the original",
-        },
-        configurations={file.partition("/")[0]: ("train", file) for file in _SCHEMAS},
-        schemas=_SCHEMAS,
-    ),
+    summary="a question and the question that it duplicates, for embeddings",
+    tasks=("sentence-similarity", "text-ranking"),
 )

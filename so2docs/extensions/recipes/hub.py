@@ -9,40 +9,40 @@ since 2024 (`|tag|other|`). As in that dataset, each site is a folder and a conf
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from so2docs.extensions.recipes import posts
-from so2docs.extensions.recipes.recipe import (
-    BEST,
-    BOOLEAN,
-    INTEGER,
-    TEXT,
-    Description,
-    Document,
-    Recipe,
-    Record,
-    Schema,
-    array,
-)
+from so2docs.extensions.recipes.recipe import BEST, Document, Recipe, Record
+from so2docs.extensions.recipes.record_schema import Schema, build_schema
 from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, TABLES, TYPES
 
 ALWAYS = ("Id", "PostTypeId", "Comments", "Answers", "IsAccepted")
 """Columns that are never null."""
 
 
-def _columns(names: Iterable[str], **more: Schema) -> Schema:
-    kinds = {name: INTEGER if TYPES[name] == "integer" else TEXT for name in names} | more
-    return {
-        "type": "object",
-        "properties": {name: kinds[name] for name in sorted(kinds)},
-        "required": [name for name in ALWAYS if name in kinds],
-        "additionalProperties": False,
-    }
+def _declare(name: str, attributes: Iterable[str], **more: Any) -> Any:
+    """Make the `TypedDict` of attributes and other columns, in alphabetical order."""
+    columns = {key: int if TYPES[key] == "integer" else str for key in attributes} | more
+    return TypedDict(  # type: ignore[operator]
+        name,
+        {
+            key: columns[key] if key in ALWAYS else NotRequired[columns[key]]
+            for key in sorted(columns)
+        },
+    )
 
 
-_COMMENT = _columns(TABLES["comments"].documented)
-_ANSWER = _columns(ANSWER_ATTRIBUTES, Comments=array(_COMMENT), IsAccepted=BOOLEAN)
-SCHEMA = _columns(QUESTION_ATTRIBUTES, Answers=array(_ANSWER), Comments=array(_COMMENT))
+Comment = _declare("Comment", TABLES["comments"].documented)
+Comments = list[Comment]  # type: ignore[valid-type]
+Accepted = Annotated[bool, "whether the asker accepted the answer"]
+Answer = _declare("Answer", ANSWER_ATTRIBUTES, Comments=Comments, IsAccepted=Accepted)
+Question = _declare(
+    "Question",
+    QUESTION_ATTRIBUTES,
+    Answers=list[Answer],  # type: ignore[valid-type]
+    Comments=Comments,
+    Tags=Annotated[str, "tags of the question, such as `|taste|bottling|`"],
+)
 
 
 def hub(question: Document) -> Iterator[Record]:
@@ -66,7 +66,7 @@ def _typed(schema: Schema) -> _Columns:
     )
 
 
-_COLUMNS = _typed(SCHEMA)
+_COLUMNS = _typed(build_schema(Question))
 
 
 def _row(record: dict[str, Any], columns: _Columns) -> dict[str, Any]:
@@ -83,15 +83,12 @@ def _row(record: dict[str, Any], columns: _Columns) -> dict[str, Any]:
 HUB = Recipe(
     "hub",
     hub,
-    SCHEMA,
+    Question,
     optional_tables=("comments",),
     fields=("Id", "PostTypeId", "AcceptedAnswerId", "Answers.Id", "Answers.PostTypeId"),
     body="markdown",
     is_by_site=True,
     settings=(BEST,),
-    description=Description(
-        summary="a question with its answers and comments, for the Hugging Face Hub",
-        tasks=("question-answering", "text-generation"),
-        meanings={"Tags": "tags of the question, such as `|taste|bottling|`"},
-    ),
+    summary="a question with its answers and comments, for the Hugging Face Hub",
+    tasks=("question-answering", "text-generation"),
 )

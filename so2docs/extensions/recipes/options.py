@@ -18,7 +18,7 @@ from so2docs.extensions.recipes.catalog import ALIASES, NAMES, load_recipe
 from so2docs.extensions.recipes.recipe import BEST, QUERIES_UNTIL, Recipe
 from so2docs.options.choices import FORMATS, formats_from_name
 from so2docs.options.option import assignments, lacks_field, option
-from so2docs.options.transform import METADATA, TransformOptions
+from so2docs.options.transform import METADATA, RECORDS, TransformOptions
 
 if TYPE_CHECKING:
     from so2docs.counts import RowCounts
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 _CREDITED = ("Id", "CreationDate", "OwnerUserId", "OwnerDisplayName", "ContentLicense")
 """Attributes of a post that are needed for the attribution."""
-
-RECORDS = "records.jsonl"
-"""Name of the temporary file from which a recipe makes several files."""
 
 _FORMATS = ("jsonl", "json", "parquet")
 """Formats of records; the others are for databases of documents."""
@@ -100,7 +97,7 @@ def _resolve(choice: RecipeChoice) -> Recipe:
     recipe = replace(recipe, later_until=settings.get(QUERIES_UNTIL.name))
     if settings:
         recipe = replace(recipe, function=partial(recipe.function, **settings))
-    return recipe if choice.has_metadata else recipe.without_metadata()
+    return replace(recipe, has_metadata=choice.has_metadata)
 
 
 def choose_recipe(
@@ -321,8 +318,9 @@ class RecipeOptions(TransformOptions):
             raise OptionError(f"{flag('without_linked', True)} needs {needed}")
 
     def _check_metadata(self) -> None:
-        schema = {} if self.recipe is None else find_recipe(self.recipe.spec).schema
-        if schema is not None and METADATA not in schema.get("properties", ()):
+        recipe = None if self.recipe is None else find_recipe(self.recipe.spec)
+        schema = None if recipe is None else recipe.schema
+        if not recipe or recipe.files or (schema and METADATA not in schema["properties"]):
             raise OptionError(
                 f"{flag('drop_fields', METADATA)} needs a recipe whose records have this column"
             )
@@ -334,8 +332,8 @@ class RecipeOptions(TransformOptions):
             raise OptionError(f"{subject} supports the formats jsonl, json and parquet, not {name}")
         if not FORMATS[name].compressed and self.recipe.recipe.schema is None:
             raise OptionError(
-                f"{subject}: {flag('format', name)} needs columns; give a Recipe with a "
-                "schema instead of a function"
+                f"{subject}: {flag('format', name)} needs columns; give a Recipe with the "
+                "TypedDict of its records instead of a function"
             )
         if options.site_field is not None and self.recipe.spec in NAMES:
             raise OptionError(

@@ -4,54 +4,58 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from so2docs.domain import score
 from so2docs.extensions.recipes.attribution import writers
-from so2docs.extensions.recipes.recipe import BOOLEAN, INTEGER, TEXT, Schema, array, record
 
 Post = dict[str, Any]
 
-AUTHORS: Schema = array(record("url", name=TEXT, url=TEXT))
 
-ORIGIN: dict[str, Schema] = {"license": TEXT, "authors": AUTHORS, "created": TEXT}
-"""Licence, authors and date of one post, or of one revision of a post."""
+class Author(TypedDict):
+    """An author of a text."""
 
-SOURCE: dict[str, Schema] = {"url": TEXT, "site": TEXT, "tags": array(TEXT), "score": INTEGER}
-"""URL, site and score of a question or an answer, and the tags of the question."""
+    name: Annotated[str, "name of the author"]
+    url: NotRequired[Annotated[str, "URL of the profile of the author"]]
 
-METADATA: dict[str, Schema] = {"qid": INTEGER, **SOURCE, **ORIGIN}
-"""Metadata of a question."""
 
-SIDE: dict[str, Schema] = {
-    "id": INTEGER,
-    "url": TEXT,
-    "score": INTEGER,
-    "accepted": BOOLEAN,
-    **ORIGIN,
-}
-"""Metadata of an answer."""
+class Origin(TypedDict):
+    """Licence, authors and date of one post, or of one revision of a post."""
 
-MEANINGS = {
-    "id": "id, unique across sites",
-    "qid": "id of the question on its site",
-    "answer_id": "id of the answer on its site; absent for a question",
-    "url": "URL of the post",
-    "site": "host name of the site",
-    "title": "title of the question",
-    "tags": "tags of the question",
-    "score": "votes for the post minus votes against it",
-    "accepted": "whether the asker accepted the answer",
-    "license": "licence of the post",
-    "licenses": "licences of all texts in the record",
-    "authors": "authors with name and URL",
-    "name": "name of the author",
-    "authors.url": "URL of the author's profile",
-    "created": "date of creation, in UTC",
-    "metadata": "source and attribution of the record",
-    "metadata.answer_id": "id of the answer on its site",
-}
-"""Meanings of the columns that several recipes have."""
+    license: Annotated[str, "licence of the post"]
+    authors: Annotated[list[Author], "authors with name and URL"]
+    created: Annotated[str, "date of creation, in UTC"]
+
+
+class Source(TypedDict):
+    """URL, site and score of a question or an answer, and the tags of the question."""
+
+    url: Annotated[str, "URL of the post"]
+    site: Annotated[str, "host name of the site"]
+    tags: Annotated[list[str], "tags of the question"]
+    score: Annotated[int, "votes for the post minus votes against it"]
+
+
+class QuestionId(TypedDict):
+    """The question of a record."""
+
+    qid: Annotated[int, "id of the question on its site"]
+
+
+class Metadata(QuestionId, Source, Origin):
+    """Metadata of a question."""
+
+
+class _Answer(TypedDict):
+    id: Annotated[int, "id of the answer on its site"]
+    url: Annotated[str, "URL of the answer"]
+    score: Annotated[int, "votes for the answer minus votes against it"]
+    accepted: Annotated[bool, "whether the asker accepted the answer"]
+
+
+class Side(_Answer, Origin):
+    """Metadata of an answer."""
+
 
 FIELDS = (
     "Id",
@@ -111,7 +115,7 @@ def site(question: Post) -> str:
 
 
 def source(question: Post, post: Post) -> dict[str, Any]:
-    """Make an object of the schema `SOURCE` from a question or one of its answers."""
+    """Make an object of the form `Source` from a question or one of its answers."""
     return {
         "url": post["Url"],
         "site": site(question),
@@ -121,7 +125,7 @@ def source(question: Post, post: Post) -> dict[str, Any]:
 
 
 def metadata(question: Post) -> dict[str, Any]:
-    """Make an object of the schema `METADATA` from a question."""
+    """Make an object of the form `Metadata` from a question."""
     return {
         "qid": question["Id"],
         **source(question, question),
@@ -130,7 +134,7 @@ def metadata(question: Post) -> dict[str, Any]:
 
 
 def side(answer: Post, question: Post, base: str) -> dict[str, Any]:
-    """Make an object of the schema `SIDE` from an answer, on the site with this base URL."""
+    """Make an object of the form `Side` from an answer, on the site with this base URL."""
     return {
         "id": answer["Id"],
         "url": answer["Url"],
@@ -141,7 +145,7 @@ def side(answer: Post, question: Post, base: str) -> dict[str, Any]:
 
 
 def origin(part: Post, base: str) -> dict[str, Any]:
-    """Make an object of the schema `ORIGIN` from a post, a comment or a revision."""
+    """Make an object of the form `Origin` from a post, a comment or a revision."""
     return {
         "license": part.get("ContentLicense", ""),
         "authors": name_authors(writers(part, base)),
@@ -150,5 +154,5 @@ def origin(part: Post, base: str) -> dict[str, Any]:
 
 
 def name_authors(authors: Iterable[tuple[str, str | None]]) -> list[dict[str, str]]:
-    """Convert names and profile URLs to the form of the schema `AUTHORS`."""
+    """Convert names and profile URLs to the form of `Author`."""
     return [{"name": name, "url": url} if url else {"name": name} for name, url in authors]

@@ -1,46 +1,21 @@
-"""A recipe: a function from a document to records, and its properties.
-
-Records are described in JSON Schema (https://json-schema.org/draft/2020-12/schema).
-"""
+"""A recipe: a function from a document to records, and its properties."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 from so2docs.errors import OptionError, did_you_mean, flag
+from so2docs.extensions.recipes.record_schema import Schema, build_schema
 from so2docs.options.option import end_of_period
 from so2docs.options.transform import METADATA, Transform
 
-Schema = dict[str, Any]
-
-TEXT: Schema = {"type": "string"}
-INTEGER: Schema = {"type": "integer"}
-BOOLEAN: Schema = {"type": "boolean"}
-
-
-def array(items: Schema) -> Schema:
-    """Make the schema of a list of values."""
-    return {"type": "array", "items": items}
-
-
-def record(*optional: str, **properties: Schema) -> Schema:
-    """Make the schema of an object with exactly these members, of which some are optional."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [name for name in properties if name not in optional],
-        "additionalProperties": False,
-    }
-
-
 Document = dict[str, Any]
 Record = dict[str, Any]
-JsonSchema = Mapping[str, Any]
 Function = Callable[..., Iterable[Record]]
 
 
@@ -113,57 +88,18 @@ QUERIES_UNTIL = Setting(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
-    """The description of a recipe, for lists and cards.
+class SetFile(NamedTuple):
+    """A file of a recipe that writes several, as a configuration that `datasets` loads.
 
     Attributes:
-        summary: Description of a record in a few words.
-        tasks: Task categories for cards, from https://huggingface.co/tasks.
-        meanings: Meanings of the columns for cards, by name or path; a path takes precedence. A
-            column without an entry has the `description` in the schema.
-        configurations: For several files, the split and the file of each configuration that
-            `datasets` loads.
-        schemas: For several files, the schema of the records in each file of `configurations`.
+        record: `TypedDict` of the records.
+        configuration: Name of the configuration.
+        split: Name of the split.
     """
 
-    summary: str = ""
-    tasks: tuple[str, ...] = ()
-    meanings: Mapping[str, str] = field(default_factory=dict)
-    configurations: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    schemas: Mapping[str, JsonSchema] = field(default_factory=dict)
-
-    @property
-    def hub_configurations(self) -> list[dict[str, Any]]:
-        """The configurations in the form of the front matter of a dataset card."""
-        return [
-            {
-                "config_name": name,
-                **({"default": True} if name == "default" else {}),
-                "data_files": [{"split": split, "path": file}],
-            }
-            for name, (split, file) in self.configurations.items()
-        ]
-
-    def hub_sizes(self, files: Mapping[str, tuple[int, int]]) -> list[dict[str, Any]]:
-        """Return the sizes of the configurations in the form of the front matter of a card.
-
-        `datasets` loads its copy of another set at the same path unless the front matter differs.
-
-        Args:
-            files: Number of bytes and of records of each file, by name.
-        """
-        return [
-            {
-                "config_name": name,
-                "splits": [
-                    {"name": split, "num_bytes": files[file][0], "num_examples": files[file][1]}
-                ],
-                "download_size": files[file][0],
-                "dataset_size": files[file][0],
-            }
-            for name, (split, file) in self.configurations.items()
-        ]
+    record: type
+    configuration: str
+    split: str = "train"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +113,8 @@ class Recipe(Transform):
         function: Function that takes a document, a dictionary that it may change, and returns its
             records in order. The same document must always give the same records. Records have JSON
             types.
-        schema: JSON Schema (2020-12) of a record; None if unknown. Parquet needs it.
+        record: `TypedDict` of the records; the text of an `Annotated` field is its meaning. None if
+            unknown, or for several files. Parquet needs it.
         fields: Fields of the document that the recipe reads, such as `Title` or `Answers.Body`.
         min_answers: Number of answers below which a document gives no record, so that the function
             is not called.
@@ -194,18 +131,19 @@ class Recipe(Transform):
             if this option is given.
         check: Function that takes the settings that differ from the defaults before the conversion,
             and raises `OptionError` for values that are not allowed.
-        files: Names of the files, if there are several; the function then returns each record as
-            `{file: record}`.
+        files: A `SetFile` for each file by name, if there are several; None for a file without
+            records of its own.
         finish: For several files, the function that makes these files, given the recipe, the paths
             of the output, the state of the file of records, and the report, which it completes.
             Returns the states of the files, and that of their record or None.
         has_metadata: Whether records keep the column `metadata`.
-        description: Description for lists and cards.
+        summary: Description of a record in a few words.
+        tasks: Task categories for cards, from https://huggingface.co/tasks.
     """
 
     name: str
     function: Function
-    schema: JsonSchema | None = None
+    record: type | None = None
     fields: tuple[str, ...] = ()
     min_answers: int = 0
     best_only: bool = False
@@ -217,11 +155,23 @@ class Recipe(Transform):
     check: Callable[..., None] | None = None
     finish: Callable[..., tuple[list[Any], Any]] | None = None
     has_metadata: bool = True
-    description: Description = Description()
+    summary: str = ""
+    tasks: tuple[str, ...] = ()
 
     def __call__(self, document: Document) -> Iterable[Record]:
         """Return the records of a document."""
         return self.function(document)
+
+    @property
+    def schema(self) -> Schema | None:
+        """JSON Schema of a record; None if unknown."""
+        if self.record is None:
+            return None
+        schema = build_schema(self.record)
+        if not self.has_metadata:
+            schema["properties"].pop(METADATA, None)
+            schema["required"] = [name for name in schema["required"] if name != METADATA]
+        return schema
 
     @property
     def needs_html(self) -> bool:
@@ -261,56 +211,3 @@ class Recipe(Transform):
             if value != setting.default:
                 values[name] = value
         return values
-
-    def without_metadata(self) -> Recipe:
-        """Return the recipe without the column `metadata` in its records and its schema."""
-        schema = self.schema
-        if schema is not None and "properties" in schema:
-            properties = {k: v for k, v in schema["properties"].items() if k != METADATA}
-            required = [name for name in schema.get("required", ()) if name != METADATA]
-            schema = {**schema, "properties": properties, "required": required}
-        return replace(self, schema=schema, has_metadata=False)
-
-
-_PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "array": (list, tuple),
-    "object": Mapping,
-    "null": type(None),
-}
-
-
-def find_mismatch(value: Any, schema: JsonSchema, path: str = "") -> str:
-    """Describe the first mismatch between a value and a schema; empty if the value matches.
-
-    Only types, properties and items are checked, not the other keywords of JSON Schema.
-    """
-    where = f"field {path}" if path else "the record"
-    names = schema.get("type", ())
-    names = [names] if isinstance(names, str) else names
-    if names and not any(_is_of(value, name) for name in names):
-        return f"{where} is {type(value).__name__}; its schema says {' or '.join(names)}"
-    if isinstance(value, Mapping):
-        properties = schema.get("properties", {})
-        for name in schema.get("required", ()):
-            if name not in value:
-                return f"{where} has no {name}, which its schema requires"
-        for name, part in value.items():
-            if name not in properties and schema.get("additionalProperties") is False:
-                return f"{where} has {name}, which its schema does not allow"
-            inner = f"{path}.{name}" if path else name
-            if mismatch := find_mismatch(part, properties.get(name, {}), inner):
-                return mismatch
-    elif isinstance(value, list | tuple):
-        for number, part in enumerate(value):
-            if mismatch := find_mismatch(part, schema.get("items", {}), f"{path}[{number}]"):
-                return mismatch
-    return ""
-
-
-def _is_of(value: Any, name: str) -> bool:
-    is_boolean = isinstance(value, bool)
-    return isinstance(value, _PYTHON_TYPES[name]) and is_boolean == (name == "boolean")

@@ -18,6 +18,7 @@ from so2docs.errors import OptionError, did_you_mean
 from so2docs.extensions.recipes.catalog import ALIASES, NAMES, load_recipe
 from so2docs.extensions.recipes.options import choose_recipe
 from so2docs.extensions.recipes.recipe import Recipe
+from so2docs.extensions.recipes.record_schema import build_schema
 
 _SHOWN = 60
 
@@ -94,15 +95,18 @@ def _describe(name: str, given: dict[str, str]) -> None:
 
 
 def _title(recipe: Recipe) -> str:
-    summary = recipe.description.summary or inspect.getdoc(recipe.function) or ""
+    summary = recipe.summary or inspect.getdoc(recipe.function) or ""
     aliases = [alias for alias, name in ALIASES.items() if name == recipe.name]
     return f"{' or '.join((recipe.name, *aliases))}: {summary.partition(chr(10))[0]}"
 
 
 def _columns(recipe: Recipe) -> list[str]:
-    schemas = [recipe.schema or {}, *recipe.description.schemas.values()]
-    names = dict.fromkeys(name for schema in schemas for name in schema.get("properties", ()))
-    return [f"{name}: {recipe.description.meanings.get(name, '')}".rstrip(": ") for name in names]
+    records = [recipe.record, *(file and file.record for file in recipe.files.values())]
+    columns: dict[str, Any] = {}
+    for record in filter(None, records):
+        for name, schema in build_schema(record)["properties"].items():
+            columns.setdefault(name, schema)
+    return [f"{name}: {kind.get('description', '')}".rstrip(": ") for name, kind in columns.items()]
 
 
 def _show_record(spec: Any, settings: dict[str, str]) -> None:

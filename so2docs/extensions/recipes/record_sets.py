@@ -10,9 +10,10 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from so2docs.escape import to_yaml
-from so2docs.extensions.recipes.recipe import Recipe
+from so2docs.extensions.recipes.recipe import Recipe, SetFile
 from so2docs.options.choices import Compression
 from so2docs.output.file import Output
 from so2docs.output.index import Index
@@ -93,9 +94,9 @@ def _readme_text(
     """Return the text of the `README.md` of a set, whose front matter names the configurations."""
     front_matter = {
         "license": ["cc-by-sa-4.0", "cc-by-sa-3.0", "cc-by-sa-2.5"],
-        "configs": recipe.description.hub_configurations,
-        "task_categories": list(recipe.description.tasks),
-        "dataset_info": recipe.description.hub_sizes(sizes),
+        "configs": list_configurations(recipe),
+        "task_categories": list(recipe.tasks),
+        "dataset_info": list_sizes(recipe, sizes),
     }
     lines = ["---", f"# Written by so2docs --recipe {recipe.name}.", *to_yaml(front_matter), "---"]
     dates = ""
@@ -103,6 +104,46 @@ def _readme_text(
         dates = _DATE if report.later_until is None else _DATES
         dates = dates.format(as_of=report.as_of, until=report.later_until)
     return "\n".join([*lines, text + _LICENSE + dates])
+
+
+def list_configurations(recipe: Recipe) -> list[dict[str, Any]]:
+    """Return the configurations of a set in the form of the front matter of a dataset card."""
+    return [
+        {
+            "config_name": file.configuration,
+            **({"default": True} if file.configuration == "default" else {}),
+            "data_files": [{"split": file.split, "path": name}],
+        }
+        for name, file in _list_files(recipe)
+    ]
+
+
+def list_sizes(recipe: Recipe, sizes: Mapping[str, tuple[int, int]]) -> list[dict[str, Any]]:
+    """Return the sizes of the configurations of a set in the form of the front matter of a card.
+
+    `datasets` loads its copy of another set at the same path unless the front matter differs.
+
+    Args:
+        recipe: The recipe of the set.
+        sizes: Number of bytes and of records of each file, by name.
+    """
+    return [
+        {
+            "config_name": file.configuration,
+            "splits": [
+                {"name": file.split, "num_bytes": sizes[name][0], "num_examples": sizes[name][1]}
+            ],
+            "download_size": sizes[name][0],
+            "dataset_size": sizes[name][0],
+        }
+        for name, file in _list_files(recipe)
+    ]
+
+
+def _list_files(recipe: Recipe) -> list[tuple[str, SetFile]]:
+    """List the files that are configurations, the default one first."""
+    files = [(name, file) for name, file in recipe.files.items() if file is not None]
+    return sorted(files, key=lambda entry: entry[1].configuration != "default")
 
 
 _LICENSE = """

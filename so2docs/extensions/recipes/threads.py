@@ -18,25 +18,13 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from so2docs.domain import rank, score
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.attribution import sum_up
 from so2docs.extensions.recipes.passages import CHARACTERS, TOKENS, Splitter
-from so2docs.extensions.recipes.recipe import (
-    BEST,
-    BOOLEAN,
-    INTEGER,
-    TEXT,
-    Description,
-    Document,
-    Recipe,
-    Record,
-    Setting,
-    array,
-    record,
-)
+from so2docs.extensions.recipes.recipe import BEST, Document, Recipe, Record, Setting
 
 
 def thread_text(question: Document) -> str:
@@ -75,11 +63,27 @@ def thread(question: Document) -> Iterator[Record]:
     }
 
 
-_METADATA = record(qid=INTEGER, **posts.SOURCE, licenses=array(TEXT), authors=posts.AUTHORS)
+class ThreadMetadata(posts.QuestionId, posts.Source):
+    """Metadata of a thread."""
+
+    licenses: Annotated[list[str], "licences of all texts in the record"]
+    authors: Annotated[list[posts.Author], "authors with name and URL"]
+
+
+class Thread(TypedDict):
+    """A record of `thread`."""
+
+    id: Annotated[str, "id, unique across sites"]
+    text: Annotated[str, "text of the question with its answers"]
+    source: Annotated[str, "host name of the site"]
+    created: Annotated[str, "date of creation, in UTC"]
+    metadata: Annotated[ThreadMetadata, "source and attribution of the record"]
+
+
 THREAD = Recipe(
     "thread",
     thread,
-    record(id=TEXT, text=TEXT, source=TEXT, created=TEXT, metadata=_METADATA),
+    Thread,
     optional_tables=("users",),
     fields=(*posts.FIELDS, "CreationDate"),
     body="markdown",
@@ -87,15 +91,8 @@ THREAD = Recipe(
     without_banner=True,
     lower_headings=2,
     settings=(BEST,),
-    description=Description(
-        summary="a question with its answers as one text, for pre-training",
-        tasks=("text-generation",),
-        meanings={
-            **posts.MEANINGS,
-            "text": "text of the question with its answers",
-            "source": "host name of the site",
-        },
-    ),
+    summary="a question with its answers as one text, for pre-training",
+    tasks=("text-generation",),
 )
 
 
@@ -146,22 +143,25 @@ def identify_tokenizer(name: str) -> str:
         return f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
 
 
+class _PassageText(TypedDict):
+    id: Annotated[str, "id, unique across sites"]
+    qid: Annotated[int, "id of the question on its site"]
+    answer_id: NotRequired[Annotated[int, "id of the answer on its site; absent for a question"]]
+    start: Annotated[int, "position of the passage in the text of the post"]
+    title: Annotated[str, "title of the question"]
+    text: Annotated[str, "passage of the post"]
+    accepted: Annotated[bool, "whether the asker accepted the answer"]
+
+
+class Passage(_PassageText, posts.Source, posts.Origin):
+    """A record of `chunks`."""
+
+
 CHUNKS = replace(
     THREAD,
     name="chunks",
     function=chunks,
-    schema=record(
-        "answer_id",
-        id=TEXT,
-        qid=INTEGER,
-        answer_id=INTEGER,
-        start=INTEGER,
-        title=TEXT,
-        text=TEXT,
-        accepted=BOOLEAN,
-        **posts.SOURCE,
-        **posts.ORIGIN,
-    ),
+    record=Passage,
     settings=(
         Setting(
             "max_length",
@@ -188,14 +188,6 @@ CHUNKS = replace(
         BEST,
     ),
     check=check_splitter,
-    description=replace(
-        THREAD.description,
-        summary="a passage of a question or an answer, for retrieval (RAG)",
-        tasks=("text-retrieval",),
-        meanings={
-            **posts.MEANINGS,
-            "text": "passage of the post",
-            "start": "position of the passage in the text of the post",
-        },
-    ),
+    summary="a passage of a question or an answer, for retrieval (RAG)",
+    tasks=("text-retrieval",),
 )

@@ -10,7 +10,8 @@ from support.places import CHECKOUT, SAMPLES
 import so2docs
 from so2docs.extensions.cards import columns
 from so2docs.extensions.cards.document_schema import build_schema
-from so2docs.extensions.recipes.catalog import NAMES
+from so2docs.extensions.recipes.catalog import NAMES, load_recipe
+from so2docs.extensions.recipes.record_schema import build_schema as build_record_schema
 from so2docs.options.request import build_options, read_keywords
 from so2docs.options.table import OF_CONVERT
 
@@ -26,16 +27,22 @@ WAYS: list[dict[str, Any]] = [
     {},
     {"as_of": "2020-01-01"},
     EVERYTHING,
-    *({"recipe": name} for name in NAMES),
-    {"recipe": "pairs", "settings": {"conversational": True}},
+]
+RECORDS = [
+    *(load_recipe(name).record for name in NAMES),
+    *(file and file.record for name in NAMES for file in load_recipe(name).files.values()),
+    *(changes.get("record") for changes in load_recipe("pairs").variants.values()),
 ]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
-def test_every_column_has_a_meaning(way: dict[str, Any]) -> None:
-    options = build_options(read_keywords(way, *OF_CONVERT), core="python")
-    schema = build_schema(options)
-    text = "\n".join(columns.describe_columns(way.get("recipe"), schema))
+def schema_of(way: dict[str, Any]) -> dict[str, Any]:
+    return build_schema(build_options(read_keywords(way, *OF_CONVERT), core="python"))
+
+
+@pytest.mark.parametrize("way", [*WAYS, *filter(None, RECORDS)], ids=str)
+def test_every_column_has_a_meaning(way: Any) -> None:
+    schema = schema_of(way) if isinstance(way, dict) else build_record_schema(way)
+    text = columns.describe_columns(None, schema)
     rows = ROW.findall(text)
     assert len(rows) == text.count("\n| `")
     assert rows
@@ -46,10 +53,8 @@ def test_every_column_has_a_meaning(way: dict[str, Any]) -> None:
 def test_every_meaning_is_used() -> None:
     used = set()
     for way in WAYS:
-        options = build_options(read_keywords(way, *OF_CONVERT), core="python")
-        for table in columns.describe_columns(way.get("recipe"), build_schema(options)):
-            for path, *_ in ROW.findall(table):
-                used |= {path, path.rpartition(".")[2]}
+        for path, *_ in ROW.findall(columns.describe_columns(None, schema_of(way))):
+            used |= {path, path.rpartition(".")[2]}
     assert columns.MEANINGS.keys() <= used
 
 
@@ -88,20 +93,17 @@ def test_a_setting_that_changes_the_columns(
 
 
 def test_the_meanings_of_a_users_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The schema gives them; names of columns do not."""
+    """The type of the records gives them; names of columns do not."""
     (tmp_path / "titled.py").write_text(
         """
+from typing import Annotated, TypedDict
 import so2docs
-TEXT = {"type": "string"}
-RECIPE = so2docs.Recipe(
-    "titled",
-    lambda question: [{"title": question["Title"], "shown": "x"}],
-    {
-        "type": "object",
-        "properties": {"title": TEXT, "shown": {**TEXT, "description": "a | <b>\\nand b"}},
-        "required": ["title", "shown"],
-    },
-)
+class Titled(TypedDict):
+    title: str
+    shown: Annotated[str, "a | <b>\\nand b"]
+def make(question):
+    yield {"title": question["Title"], "shown": "x"}
+RECIPE = so2docs.Recipe("titled", make, Titled)
 """
     )
     monkeypatch.syspath_prepend(tmp_path)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 from xml.etree import ElementTree
 
 import pytest
@@ -19,7 +19,7 @@ from support.places import DUMPS, LONG, NO_DUMPS, SAMPLES
 
 import so2docs
 from so2docs.extensions.recipes.catalog import NAMES, load_recipe
-from so2docs.extensions.recipes.recipe import INTEGER, Recipe, Setting, record
+from so2docs.extensions.recipes.recipe import Recipe, Setting
 from so2docs.pipeline import bucket as buckets
 from so2docs.pipeline import second_pass
 from so2docs.schema import QUESTION_ATTRIBUTES
@@ -256,16 +256,25 @@ def counted(question: Row, added: int = 0) -> list[Row]:
     return [{"id": question["Id"], "answers": len(question["Answers"]) + added}]
 
 
-COUNTED = Recipe("counted", counted, record(id=INTEGER, answers=INTEGER))
+class Counted(TypedDict):
+    id: int
+    answers: int
+
+
+class Wrong(TypedDict):
+    id: bool
+
+
+COUNTED = Recipe("counted", counted, Counted)
 ADDED = Setting("added", "Add this to the number of answers.", int, 0)
 BEST = Recipe(
     "best",
     counted,
-    record(id=INTEGER, answers=INTEGER),
+    Counted,
     best_only=True,
     settings=(ADDED,),
 )
-WRONG = Recipe("wrong", counted, record(id={"type": "boolean"}))
+WRONG = Recipe("wrong", counted, Wrong)
 
 
 def test_ones_own_recipe(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ import re
 import sys
 import tracemalloc
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from support import dumps, oracle_tables
@@ -21,7 +22,8 @@ from so2docs.extensions.recipes.answers import draw_pairs
 from so2docs.extensions.recipes.catalog import NAMES, load_recipe
 from so2docs.extensions.recipes.options import RecipeOptions, choose_recipe
 from so2docs.extensions.recipes.passages import Splitter, make_splitter
-from so2docs.extensions.recipes.recipe import INTEGER, TEXT, Recipe, array, record
+from so2docs.extensions.recipes.recipe import Recipe
+from so2docs.extensions.recipes.record_schema import build_schema
 from so2docs.extensions.recipes.records import RecordMaker
 from so2docs.options import sites
 
@@ -384,6 +386,35 @@ def nested(document: dict[str, Any]) -> list[Any]:
     return [{"a": [{"b": ""}, {"b": True}]}]
 
 
+class Empty(TypedDict):
+    pass
+
+
+class Named(TypedDict):
+    name: str
+
+
+class Numbered(TypedDict):
+    title: int | None
+
+
+class Inner(TypedDict):
+    b: str
+
+
+class Nested(TypedDict):
+    a: list[Inner]
+
+
+class Dated(TypedDict):
+    day: datetime
+
+
+def test_a_field_without_a_type_of_json() -> None:
+    with pytest.raises(so2docs.OptionError, match=r"field day of a record is .*; use str"):
+        build_schema(Dated)
+
+
 def test_the_recipes_of_the_docs(questions: list[dict[str, Any]]) -> None:
     pages = (CHECKOUT / "docs" / name for name in ("datasets.md", "publishing.md"))
     page = "\n".join(path.read_text() for path in pages)
@@ -448,10 +479,10 @@ def test_a_function_of_the_script_itself(monkeypatch: pytest.MonkeyPatch) -> Non
         (returned, "TypeError: it returned a dict; yield each record, or return a list of them"),
         (returned_nothing, "TypeError: it returned a NoneType; yield each record"),
         (no_json, "TypeError: Type is not JSON serializable: complex"),
-        (Recipe("x", titles, record(title=INTEGER)), "field title is str; its schema says integer"),
-        (Recipe("x", titles, record(name=TEXT)), "the record has no name, which its schema req"),
-        (Recipe("x", titles, record()), "the record has title, which its schema does not allow"),
-        (Recipe("x", nested, record(a=array(record(b=TEXT)))), "field a[1].b is bool; its schema"),
+        (Recipe("x", titles, Numbered), "field title is str; its schema says integer or null"),
+        (Recipe("x", titles, Named), "the record has no name, which its schema requires"),
+        (Recipe("x", titles, Empty), "the record has title, which its schema does not allow"),
+        (Recipe("x", nested, Nested), "field a[1].b is bool; its schema says string"),
     ],
 )
 def test_a_failing_recipe(function: Any, problem: str) -> None:
