@@ -187,22 +187,9 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _explain_usage(error: click.ClickException) -> str:
     """Put an error of click into the form of `So2docsError`: one line that ends with advice."""
-    text, context = error.format_message(), getattr(error, "ctx", None)
-    if isinstance(error, click.NoSuchOption):
-        parameters = [] if context is None else context.command.get_params(context)
-        names = [name for parameter in parameters for name in parameter.opts]
-        near = did_you_mean(error.option_name.replace("_", "-"), names)
-        text = f"there is no option {error.option_name}{near}"
-    elif isinstance(error, click.BadOptionUsage):
-        text = f"{error.option_name} needs a value" if "requires" in text else text
-    elif isinstance(error, click.BadParameter) and error.param is not None:
-        name = error.param.get_error_hint(context).replace("'", "")
-        is_missing = isinstance(error, click.MissingParameter)
-        text = f"{name} is missing" if is_missing else f"{name}: {_begin_lower(error.message)}"
-    text = _begin_lower(" ".join(text.split()).rstrip("."))
+    text, context = (
+        " ".join(error.format_message().split()).rstrip("."),
+        getattr(error, "ctx", None),
+    )
+    text = text[:1].lower() + text[1:]
     return text if context is None or ";" in text else f"{text}; see {context.command_path} --help"
-
-
-def _begin_lower(text: str) -> str:
-    """Lower the first letter, except that of a placeholder such as DUMP."""
-    return text[:1].lower() + text[1:] if text[1:2].islower() else text

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         quiet,
         table_option,
     )
-    from so2docs.commands.terminal import allow_any_encoding, say, shows_progress, tell
+    from so2docs.commands.terminal import allow_any_encoding, say, tell
     from so2docs.counts import Counts, plural
     from so2docs.dump.source import Source
     from so2docs.dump.storage import unreadable_output
@@ -61,9 +61,9 @@ __all__ = [
     "find_hook", "flag", "for_html", "for_terminal", "given_keywords", "is_output", "like", "log",
     "make_record", "on_one_line", "option", "options_of", "parse_document", "plural", "printable",
     "product_options", "quiet", "read_lines", "read_options", "read_provenance", "read_recipe",
-    "read_start", "recorded", "require_packages", "resumable", "say", "shows_progress",
-    "site_from_name", "spell_out", "table_option", "tell", "temporary_folder", "to_yaml",
-    "unreadable_output", "without_date", "without_secrets", "write_file",
+    "read_start", "recorded", "require_packages", "resumable", "say", "site_from_name", "spell_out",
+    "table_option", "tell", "temporary_folder", "to_yaml", "unreadable_output", "without_date",
+    "without_secrets", "write_file",
 ]  # fmt: skip
 _MODULES = {
     "ANSWERS": "schema", "Counts": "counts", "DUMP": "schema", "DumpError": "errors",
@@ -81,10 +81,9 @@ _MODULES = {
     "quiet": "commands.options", "read_lines": "reader.reading", "read_options": "options.request",
     "read_provenance": "output.product", "read_recipe": "output.product",
     "read_start": "reader.reading", "recorded": "options.request", "require_packages": "errors",
-    "resumable": "errors", "say": "commands.terminal", "shows_progress": "commands.terminal",
-    "site_from_name": "options.sites", "spell_out": "options.signatures",
-    "table_option": "commands.options", "tell": "commands.terminal",
-    "temporary_folder": "output.new_files", "to_yaml": "escape",
+    "resumable": "errors", "say": "commands.terminal", "site_from_name": "options.sites",
+    "spell_out": "options.signatures", "table_option": "commands.options",
+    "tell": "commands.terminal", "temporary_folder": "output.new_files", "to_yaml": "escape",
     "unreadable_output": "dump.storage", "without_date": "options.sites",
     "without_secrets": "errors", "write_file": "output.new_files",
 }  # fmt: skip

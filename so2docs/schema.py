@@ -32,7 +32,6 @@ DATE: Type = "date"
 BOOLEAN: Type = "boolean"
 TEXTS: Type = "texts"
 INTEGERS: Type = "integers"
-LISTS: frozenset[Type] = frozenset({TEXTS, INTEGERS})
 
 _TYPE_BY_ENDING: dict[str, Type] = {"Id": INTEGER, "Count": INTEGER, "Date": DATE}
 _TYPE_BY_NAME: dict[str, Type] = {
@@ -101,7 +100,6 @@ class Table:
         shown: Attributes in documents; None for all.
         given: Attributes that so2docs adds to each row.
         users: Attributes with user ids, each with the key under which the user is nested.
-        sought: Attributes with an index in databases.
         holds: Parts nested in each row, in addition to users.
         entry: Attributes of the entries that replace rows in documents; None if rows are kept.
         adds: Additional parts of a post, next to `key`, that come from this table.
@@ -122,7 +120,6 @@ class Table:
     shown: tuple[str, ...] | None = None
     given: Attributes = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict)
-    sought: tuple[str, ...] = ()
     holds: tuple[Part, ...] = ()
     entry: Attributes | None = None
     adds: tuple[Part, ...] = ()
@@ -196,11 +193,6 @@ class Table:
         parts = (*self.holds, *users)
         rows = Part(self.key, self.shape, attributes, self.name, parts)
         return rows, *self.adds
-
-    @cached_property
-    def lists(self) -> tuple[str, ...]:
-        """List-valued attributes of a row in a document."""
-        return tuple(name for name, kind in self.documented.items() if kind in LISTS)
 
 
 _FIRST_KIND = 4
@@ -396,7 +388,6 @@ def _history(name: str, sequence: int, texts: str, adds: tuple[Part, ...]) -> Ta
             ),
         ),
         users={"UserId": "User"},
-        sought=("CreationDate", "UserId"),
         adds=(
             Part(
                 "Closed",
@@ -433,7 +424,6 @@ _NESTED = (
         sequence=1,
         key="Comments",
         users={"UserId": "User"},
-        sought=("CreationDate", "UserId"),
     ),
     Table(
         "links",
@@ -444,7 +434,6 @@ _NESTED = (
         sequence=2,
         key="Links",
         given=_attributes("LinkType"),
-        sought=("RelatedPostId",),
     ),
     Table(
         "votes",

@@ -17,7 +17,7 @@ from so2docs.commands.options import (
     quiet,
     table_options,
 )
-from so2docs.commands.terminal import shows_progress, tell
+from so2docs.commands.terminal import tell
 from so2docs.dump.kinds import PACKED
 from so2docs.options.table import OF_CONVERT
 from so2docs.registry import find_hook
@@ -27,15 +27,6 @@ _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
 
 @command(EXAMPLES)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="DUMP [OUTPUT]")
-@click.option(
-    "--output",
-    "-o",
-    cls=GroupedOption,
-    group="Output",
-    metavar="OUTPUT",
-    hidden=True,
-    help="Same as the argument OUTPUT.",
-)
 @click.option(
     "--output-dir",
     cls=GroupedOption,
@@ -48,7 +39,6 @@ _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
 def convert(
     *,
     paths: tuple[str, ...],
-    output: str | None,
     output_dir: str | None,
     quiet: bool,
     **options: Any,
@@ -72,24 +62,18 @@ def convert(
         # Find recipes in the current folder; at the end, so that no file there replaces a module.
         sys.path.append(os.getcwd())
     if output_dir is not None:
-        if output is not None:
-            raise click.UsageError(
-                "--output and --output-dir contradict each other; give one of them"
-            )
         convert_several = find_hook("conversion of several sites")
         return int(convert_several(paths, output_dir, quiet=quiet, **keywords))
-    keywords["progress"] = shows_progress(quiet)
-    report = convert_one(*_dump_and_output(paths, output), **keywords)
+    keywords["progress"] = not quiet
+    report = convert_one(*_dump_and_output(paths), **keywords)
     if not quiet:
         tell(report)
     return 0
 
 
-def _dump_and_output(paths: tuple[str, ...], output: str | None) -> tuple[str, str | None]:
+def _dump_and_output(paths: tuple[str, ...]) -> tuple[str, str | None]:
     """Return DUMP and OUTPUT; reject several dumps without a folder for their outputs."""
     dump, *outputs = paths
-    if output is not None:
-        outputs.append(output)
     if len(outputs) > 1 or (outputs and outputs[0].lower().endswith(_ENDS_OF_DUMPS)):
         raise click.UsageError("for several dumps, give a folder for the outputs: --output-dir DIR")
     return dump, outputs[0] if outputs else None

@@ -66,7 +66,7 @@ class _Value(click.ParamType):  # type: ignore[type-arg]
         self.name = entry.name
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str | None:
-        return None if self.entry.choices is None else f"[{'|'.join(self.entry.choices())}]"
+        return None if self.entry.choices is None else f"[{'|'.join(self.entry.choices)}]"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         with suppress(ValueError):  # The library explains wrong values.
@@ -78,7 +78,7 @@ class _Value(click.ParamType):  # type: ignore[type-arg]
     ) -> list[CompletionItem]:
         if self.entry.choices is not None:
             before, comma, last = incomplete.rpartition(",")
-            names = (name for name in self.entry.choices() if name.startswith(last))
+            names = (name for name in self.entry.choices if name.startswith(last))
             return [CompletionItem(f"{before}{comma}{name}") for name in names]
         kind = {"FILE": "file", "DIR": "dir"}.get(self.entry.metavar or "")
         # Offer nothing if the value is neither a file nor a folder: for an empty item, zsh would

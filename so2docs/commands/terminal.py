@@ -22,11 +22,6 @@ def tell(text: object) -> None:
         click.echo(for_terminal(text), err=True)
 
 
-def shows_progress(quiet: bool = False) -> bool:
-    """Whether to show progress: bars on a terminal, otherwise a line a minute; see `cli.run`."""
-    return not quiet
-
-
 def allow_any_encoding() -> None:
     """Print a question mark for each character that the encoding of stdout does not have."""
     if isinstance(sys.stdout, io.TextIOWrapper):

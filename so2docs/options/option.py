@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -90,7 +90,7 @@ class Option:
     default: Any = None
     where: Where = "documents"
     parse: Callable[[str, Any], Any] | None = None
-    choices: Callable[[], Collection[str]] | None = None
+    choices: Collection[str] | None = None
     flags: tuple[str, ...] = ()
     metavar: str | None = None
     usually: str = ""
@@ -151,11 +151,11 @@ class Option:
         value = self._check_type(value)
         if self.parse is not None:
             return self.parse(self.name, value)
-        if self.choices is None or value is None or value in (names := self.choices()):
+        if self.choices is None or value is None or value in self.choices:
             return value
         raise OptionError(
-            f"{flag(self.name)} is {value!r}; it must be one of: {', '.join(names)}"
-            + did_you_mean(value, names)
+            f"{flag(self.name)} is {value!r}; it must be one of: {', '.join(self.choices)}"
+            + did_you_mean(value, self.choices)
         )
 
     def _check_type(self, value: Any) -> Any:
@@ -211,7 +211,7 @@ def entries(kind: type) -> tuple[Option, ...]:
                 option = dataclasses.replace(option, metavar="N")
             literal = [kind_ for kind_ in option.kinds if get_origin(kind_) is Literal]
             if literal and option.choices is None:
-                option = dataclasses.replace(option, choices=partial(get_args, literal[0]))
+                option = dataclasses.replace(option, choices=get_args(literal[0]))
             options.append(option)
     return tuple(options)
 

@@ -294,7 +294,7 @@ class OutputForm:
         accepts=str | None,
         default_keyword=None,
         where="files",
-        choices=lambda: FORMATS,
+        choices=FORMATS,
         flags=("-f",),
         usually="by the name of OUTPUT",
         more="`jsonl`: one JSON object per line. `json`: one array. `elasticsearch`: lines for the "
@@ -351,14 +351,9 @@ class OutputForm:
         return self.format == "jsonl" and self.is_looked_up
 
 
-def _find_transform_options() -> type[TransformOptions]:
-    options: type[TransformOptions] = TransformOptions
-    if has_hook("transform"):
-        options = find_hook("transform")
-    return options
-
-
-TRANSFORM_OPTIONS = _find_transform_options()
+TRANSFORM_OPTIONS: type[TransformOptions] = (
+    find_hook("transform") if has_hook("transform") else TransformOptions
+)
 """The class with the options of transforms in this installation."""
 
 
@@ -409,7 +404,7 @@ class Options:
         "history, history-text.",
         (),
         accepts=str | Iterable[str],
-        choices=lambda: (*TABLES, ALL_TABLES),
+        choices=(*TABLES, ALL_TABLES),
         parse=names,
         metavar="TABLES",
     )

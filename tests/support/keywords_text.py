@@ -99,7 +99,7 @@ def _takes_only_names(entry: Option) -> bool:
 def _literal(entry: Option) -> str:
     """Return the declaration of the type of an option's choices, as ruff formats it."""
     assert entry.choices is not None
-    names = [f'"{name}"' for name in entry.choices()]
+    names = [f'"{name}"' for name in entry.choices]
     start, body = f"{entry.name.title()}Name = Literal[", ", ".join(names)
     if len(start) + len(body) < 100:
         return f"{start}{body}]"

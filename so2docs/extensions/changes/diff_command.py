@@ -16,7 +16,6 @@ from so2docs.plugin import (
     given_keywords,
     product_options,
     quiet,
-    shows_progress,
     table_option,
     tell,
 )
@@ -80,7 +79,7 @@ def diff(
         )
     keywords.pop("jobs", None)
     replace = {name: keywords.pop(name) for name in ("update", "force") if name in keywords}
-    made = compare(old, new, **keywords, progress=shows_progress(quiet))
+    made = compare(old, new, **keywords, progress=not quiet)
     result = made.count() if counts_only else made.write(changes or "-", **replace)
     if as_json:
         click.echo(json.dumps(result.as_dict(), indent=2))

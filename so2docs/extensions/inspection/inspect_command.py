@@ -13,7 +13,6 @@ from so2docs.plugin import (
     for_terminal,
     quiet,
     say,
-    shows_progress,
     table_option,
     tell,
 )
@@ -59,9 +58,7 @@ def inspect(*, dumps: tuple[str, ...], as_json: bool, quiet: bool, **options: An
             click.echo(for_terminal(result.result))
 
     allow_any_encoding()
-    results = for_each_site(
-        describe, dumps, progress=shows_progress(quiet), when_done=show, **options
-    )
+    results = for_each_site(describe, dumps, progress=not quiet, when_done=show, **options)
     if as_json:
         values = [result.result.as_dict() for result in results if result.result is not None]
         click.echo(json.dumps(values, indent=2, ensure_ascii=False))

@@ -234,7 +234,7 @@ class RecipeOptions(TransformOptions):
         "Write the records of a data set instead of the documents: "
         f"{', '.join(map(_with_aliases, NAMES))}, or your own package.module:function.",
         accepts=str | Callable[..., Any] | None,
-        choices=lambda: (*NAMES, *ALIASES),
+        choices=(*NAMES, *ALIASES),
         metavar="NAME",
         more="A `Recipe` or a function is also accepted.",
         parse=_name_or_function,

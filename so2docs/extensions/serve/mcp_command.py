@@ -7,7 +7,6 @@ import sys
 import click
 
 from so2docs.commands.options import command, quiet, table_option
-from so2docs.commands.terminal import shows_progress
 from so2docs.errors import So2docsError, require_packages
 from so2docs.standard_streams import is_closed
 
@@ -37,7 +36,7 @@ def mcp(*, paths: tuple[str, ...], site: str | None, quiet: bool) -> None:
     from so2docs.extensions.serve.agents import make_mcp_server
     from so2docs.extensions.serve.opening import open_stores
 
-    stores = open_stores(list(paths), progress=shows_progress(quiet), site=site)
+    stores = open_stores(list(paths), progress=not quiet, site=site)
     try:
         make_mcp_server(stores).run()
     finally:

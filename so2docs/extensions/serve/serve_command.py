@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from so2docs.commands.options import command, quiet, table_option
-from so2docs.commands.terminal import shows_progress
 from so2docs.errors import require_packages
 from so2docs.progress import log
 
@@ -60,7 +59,7 @@ def serve(
     from so2docs.extensions.serve.app import application, bind, is_loopback, make_server
     from so2docs.extensions.serve.opening import open_stores
 
-    stores = open_stores(list(paths), progress=shows_progress(quiet), site=site)
+    stores = open_stores(list(paths), progress=not quiet, site=site)
     app = application(stores, local=is_loopback(host))
     with bind(host, port) as bound:
         host_in_url = f"[{host}]" if ":" in host else host

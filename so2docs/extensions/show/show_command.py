@@ -10,7 +10,7 @@ from typing import Any, cast
 import click
 
 from so2docs.errors import DocumentNotFoundError
-from so2docs.plugin import So2docsError, allow_any_encoding, command, say, shows_progress
+from so2docs.plugin import So2docsError, allow_any_encoding, command, say
 
 
 # Without ignore_unknown_options, click parses a negative id as an option.
@@ -44,7 +44,7 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
     allow_any_encoding()
     missing: list[So2docsError] = []
     pages: list[str] = []
-    with open_output(output, progress=shows_progress()) as docs:
+    with open_output(output, progress=True) as docs:
         for number in ids:
             question_id: int | None = number
             if number not in docs:

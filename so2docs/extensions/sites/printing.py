@@ -11,7 +11,7 @@ import click
 
 from so2docs.dump.kinds import join_names
 from so2docs.extensions.sites.tasks import SiteResult, exit_code, group_failures, summary
-from so2docs.plugin import UP_TO_DATE, plural, say, shows_progress, tell
+from so2docs.plugin import UP_TO_DATE, plural, say, tell
 
 
 def show_converted(paths: tuple[str, ...], output_dir: str, **options: Any) -> int:
@@ -59,7 +59,7 @@ def show_sites(
         elif result.note or (result.source and result.state != UP_TO_DATE and not quiet):
             say(result)
 
-    results = function(*paths, progress=shows_progress(quiet), when_done=show, **options)
+    results = function(*paths, progress=not quiet, when_done=show, **options)
     for first, *others in group_failures(results).values():
         if others:
             names = join_names([other.site for other in others])

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from so2docs.commands.options import command, given_keywords, product_options, quiet
-from so2docs.commands.terminal import shows_progress, tell
+from so2docs.commands.terminal import tell
 from so2docs.errors import OptionError
 from so2docs.extensions.sqlite.options import DatabaseOptions
 from so2docs.options.choices import DATABASE_ENDINGS
@@ -61,7 +61,7 @@ def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
         work_on_several: Callable[..., int] = find_hook("work on several sites")
         return work_on_several(to_sqlite, dumps, last, quiet=quiet, **keywords)
     dump, database = (dumps[0], last) if dumps else (last, None)
-    result = to_sqlite(dump, database, **keywords, progress=shows_progress(quiet))
+    result = to_sqlite(dump, database, **keywords, progress=not quiet)
     if not quiet:
         tell(result)
     return 0

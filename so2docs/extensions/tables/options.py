@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import get_args
 
 from so2docs.errors import OptionError, did_you_mean, flag
@@ -87,7 +86,7 @@ class RowOptions(PartFilters):
         more="`repair`: replace characters that XML forbids, count strays, and fail at a row that "
         "is not well-formed XML. `skip`: write such rows to the strays.",
         accepts=TableErrors,
-        choices=partial(get_args, TableErrors),
+        choices=get_args(TableErrors),
     )
     jobs: int | None = like("jobs")
     core: Core = like("core")
@@ -124,7 +123,7 @@ class SomeTables(RowOptions):
         f"Write only these tables of the dump: {', '.join(DUMP)}.",
         (),
         accepts=str | Iterable[str],
-        choices=partial(tuple, DUMP),
+        choices=DUMP,
         parse=_table_names,
         metavar="TABLES",
     )

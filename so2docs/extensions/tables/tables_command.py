@@ -14,7 +14,7 @@ from so2docs.commands.options import (
     product_options,
     quiet,
 )
-from so2docs.commands.terminal import shows_progress, tell
+from so2docs.commands.terminal import tell
 from so2docs.extensions.tables.options import TableOptions
 from so2docs.registry import find_hook
 from so2docs.standard_streams import open_standard_output
@@ -72,9 +72,9 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
         from so2docs.extensions.tables.stream import write_stream
 
         file = open_standard_output()
-        write_stream(paths[0], file, **keywords, progress=shows_progress(quiet))
+        write_stream(paths[0], file, **keywords, progress=not quiet)
         return 0
-    report = write_tables(*paths, **keywords, progress=shows_progress(quiet))
+    report = write_tables(*paths, **keywords, progress=not quiet)
     if not quiet:
         tell(report)
     return 0

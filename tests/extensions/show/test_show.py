@@ -68,7 +68,7 @@ def test_a_missing_index_is_made_with_a_message(output: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["nowhere.jsonl.gz", "4"], 1, "nowhere.jsonl.gz: cannot be read: No such file"),
-        (["questions.jsonl.gz"], 2, "ID... is missing; see so2docs show --help"),
+        (["questions.jsonl.gz"], 2, "missing argument 'ID...'; see so2docs show --help"),
         (["questions.jsonl.gz", "four"], 2, "'four' is not a valid integer"),
         (["questions.jsonl.gz", "4", "--jsno"], 2, "--jsno"),
         ([str(SAMPLES), "4"], 1, "is a folder; give a file in it"),
