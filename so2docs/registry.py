@@ -14,6 +14,35 @@ from typing import Any, NamedTuple
 
 from so2docs.errors import OptionError
 
+LINES = (".jsonl", ".ndjson")
+"""Extensions of files with a JSON object on each line."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormatTraits:
+    """Properties of a format of documents, known without importing its writer.
+
+    Attributes:
+        help: Description for the help, after the name.
+        extensions: File name extensions that select the format; the first is the default.
+        writer: Class that writes the format, as `module:attribute`; empty for those of the core.
+        compressed: Whether files are compressed as a whole. If not, the format has a compression of
+            its own.
+        ids: Whether documents get an id for the target database.
+        magic: First bytes of the files, if they contain their record.
+        needs: Package that must be installed; None if no package is needed.
+        work: Approximate cost of writing a byte, relative to reading one from a plain file.
+    """
+
+    help: str
+    extensions: tuple[str, ...]
+    writer: str = ""
+    compressed: bool = True
+    ids: bool = False
+    magic: bytes = b""
+    needs: str | None = None
+    work: float = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Capability:
@@ -24,6 +53,7 @@ class Capability:
             has a function of this name.
         rare_commands: The same for commands that the help only names.
         names: Public names of `so2docs`, separated by spaces, by module of the folder.
+        formats: Properties of each format of documents, by name.
         hooks: Modules that the core calls, or objects of modules as `module:attribute`, by name of
             the hook.
     """
@@ -31,6 +61,7 @@ class Capability:
     commands: Mapping[str, str] = field(default_factory=dict)
     rare_commands: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    formats: Mapping[str, FormatTraits] = field(default_factory=dict)
     hooks: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -108,18 +139,30 @@ CAPABILITIES = {
     "as_of": Capability(hooks={"step as_of": "step:AS_OF"}),
     "history": Capability(hooks={"members of History": "revisions:members"}),
     "markdown": Capability(hooks={"body markdown": "bodies:make_converter"}),
-    "parquet": Capability(
-        hooks={
-            "format parquet": "format:Parquet",
-            "record in parquet": "footer:read_record",
+    "formats": Capability(
+        formats={
+            "elasticsearch": FormatTraits(
+                "lines for the bulk API", LINES, "bulk:Elasticsearch", ids=True
+            ),
+            "mongodb": FormatTraits("lines for mongoimport", LINES, "bulk:MongoDB", ids=True),
+            "ravendb": FormatTraits(
+                "RavenDB's import file", (".ravendbdump", ".json"), "bulk:RavenDB", ids=True
+            ),
         },
     ),
-    "formats": Capability(
-        hooks={
-            "format elasticsearch": "bulk:Elasticsearch",
-            "format mongodb": "bulk:MongoDB",
-            "format ravendb": "bulk:RavenDB",
+    "parquet": Capability(
+        formats={
+            "parquet": FormatTraits(
+                "typed columns",
+                (".parquet",),
+                "format:Parquet",
+                compressed=False,
+                magic=b"PAR1",
+                needs="pyarrow",
+                work=8.0,
+            )
         },
+        hooks={"record in parquet": "footer:read_record"},
     ),
     "remote": Capability(hooks={"remote files": "stores:REMOTE_FILES"}),
 }
@@ -128,7 +171,10 @@ CAPABILITIES = {
 _PLACES = {
     name: (folder, reference)
     for folder, capability in CAPABILITIES.items()
-    for name, reference in capability.hooks.items()
+    for name, reference in (
+        *capability.hooks.items(),
+        *((f"format {name}", traits.writer) for name, traits in capability.formats.items()),
+    )
 }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from so2docs.registry import CAPABILITIES, LINES, FormatTraits
 
 AnswersBy = Literal["id", "votes"]
 BodyAs = Literal["html", "text", "markdown"]
@@ -16,41 +17,10 @@ TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "arrow"]
 SqlSystem = Literal["postgres", "mysql"]
 
 
-@dataclass(frozen=True, slots=True)
-class FormatTraits:
-    """Properties of a format, known without importing its writer.
-
-    Attributes:
-        extensions: File name extensions that select the format; the first is the default.
-        compressed: Whether files are compressed as a whole. If not, the format has a compression of
-            its own.
-        ids: Whether documents get an id for the target database.
-        magic: First bytes of the files, if they contain their record.
-        needs: Package that must be installed; None if no package is needed.
-        work: Approximate cost of writing a byte, relative to reading one from a plain file.
-    """
-
-    extensions: tuple[str, ...]
-    compressed: bool = True
-    ids: bool = False
-    magic: bytes = b""
-    needs: str | None = None
-    work: float = 1.0
-
-
-_LINES = (".jsonl", ".ndjson")
-
-
-FORMATS = {
-    "jsonl": FormatTraits(_LINES),
-    "json": FormatTraits((".json",)),
-    "elasticsearch": FormatTraits(_LINES, ids=True),
-    "mongodb": FormatTraits(_LINES, ids=True),
-    "ravendb": FormatTraits((".ravendbdump", ".json"), ids=True),
-    "parquet": FormatTraits(
-        (".parquet",), compressed=False, magic=b"PAR1", work=8.0, needs="pyarrow"
-    ),
-}
+FORMATS: dict[str, FormatTraits] = {
+    "jsonl": FormatTraits("one JSON object per line", LINES),
+    "json": FormatTraits("one array", (".json",)),
+} | {name: traits for entry in CAPABILITIES.values() for name, traits in entry.formats.items()}
 """The properties of each format."""
 
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}

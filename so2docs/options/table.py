@@ -289,7 +289,8 @@ class OutputForm:
     """
 
     format: str = _output(
-        "Format of the output.",
+        "Format of the output: "
+        f"{', '.join(f'{name} ({traits.help})' for name, traits in FORMATS.items())}.",
         "jsonl",
         accepts=str | None,
         default_keyword=None,
@@ -297,9 +298,7 @@ class OutputForm:
         choices=FORMATS,
         flags=("-f",),
         usually="by the name of OUTPUT",
-        more="`jsonl`: one JSON object per line. `json`: one array. `elasticsearch`: lines for the "
-        "bulk API. `mongodb`: lines for mongoimport. `ravendb`: RavenDB's import file. `parquet`: "
-        "typed columns.",
+        metavar="FORMAT",
     )
     compression: Compression = _output(
         "Compression of the output.",

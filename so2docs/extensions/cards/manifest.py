@@ -19,6 +19,7 @@ from so2docs.dump.opening import SourceFile
 from so2docs.errors import DumpError, OptionError, OutputError, flag
 from so2docs.escape import printable
 from so2docs.extensions.cards.document_schema import build_schema, name_schema
+from so2docs.options.choices import FORMATS
 from so2docs.options.request import build_options, read_keywords
 from so2docs.options.table import OF_CONVERT, OutputForm
 from so2docs.options.transform import METADATA, RECORDS
@@ -37,7 +38,7 @@ from so2docs.progress import log
 FORMAT = 1
 """Version of manifests. Increase it with each change that breaks readers."""
 
-DESCRIBED = ("jsonl", "json", "parquet")
+DESCRIBED = tuple(name for name, traits in FORMATS.items() if not traits.ids)
 """Formats whose documents a schema can describe."""
 
 

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 _CREDITED = ("Id", "CreationDate", "OwnerUserId", "OwnerDisplayName", "ContentLicense")
 """Attributes of a post that are needed for the attribution."""
 
-_FORMATS = ("jsonl", "json", "parquet")
-"""Formats of records; the others are for databases of documents."""
-
 _document = partial(option, "Documents", True)
 
 
@@ -328,8 +325,8 @@ class RecipeOptions(TransformOptions):
     def _check_form(self, options: Options, subject: str) -> None:
         assert self.recipe is not None
         name = options.form.format
-        if name not in _FORMATS:
-            raise OptionError(f"{subject} supports the formats jsonl, json and parquet, not {name}")
+        if FORMATS[name].ids:
+            raise OptionError(f"{subject} does not support {flag('format', name)}; use jsonl")
         if not FORMATS[name].compressed and self.recipe.recipe.schema is None:
             raise OptionError(
                 f"{subject}: {flag('format', name)} needs columns; give a Recipe with the "

@@ -333,7 +333,7 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"recipe": "pairs", "format": "mongodb"}, "supports the formats jsonl, json and parquet"),
+        ({"recipe": "pairs", "format": "mongodb"}, "does not support format='mongodb'"),
         ({"recipe": "qa", "fields": "Id,Title"}, "recipe='qa' needs CreationDate, which fields or"),
         ({"recipe": counted, "format": "parquet"}, "needs columns; give a Recipe"),
         ({"attribution": True, "drop_fields": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
