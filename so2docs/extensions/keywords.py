@@ -61,7 +61,6 @@ class DatabaseKeywords(RowKeywords, total=False):
 class ComparisonKeywords(TypedDict, total=False):
     """Options of `so2docs.diff`."""
 
-    only: str | Iterable[Literal["added", "changed", "deleted"]] | None
     ignore: str | Iterable[str] | None
     progress: bool | Callable[[int, int | None, str], object]
 

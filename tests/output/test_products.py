@@ -67,8 +67,8 @@ class Case:
     with_all: dict[str, Any] = field(default_factory=dict)
 
 
-def diff(folder: Path, *, only: Any = None, ignore: Any = None, **options: Any) -> None:
-    changes = so2docs.diff(folder / "old.jsonl", folder / "new.jsonl", only=only, ignore=ignore)
+def diff(folder: Path, *, ignore: Any = None, **options: Any) -> None:
+    changes = so2docs.diff(folder / "old.jsonl", folder / "new.jsonl", ignore=ignore)
     changes.write(folder / "c.jsonl", **options)
 
 
@@ -154,7 +154,7 @@ CASES: dict[type[Product[Any]], list[Case]] = {
         Case(
             diff,
             "c.jsonl",
-            {"only": "added", "ignore": "Score"},
+            {"ignore": "Score"},
             {"old": "old.jsonl", "new": "new.jsonl"},
         ),
     ],

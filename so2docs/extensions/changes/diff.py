@@ -62,19 +62,20 @@ class Changes(AbstractContextManager["Changes"]):
 
     Attributes:
         summary: Counts of the changes, complete after the last one.
+        lines: The changes as lines of JSON, with their line feeds.
     """
 
     def __init__(self, old: str | None, new: str, options: ComparisonOptions) -> None:
         """Take the paths of the outputs, and the options; without `old`, all questions are new."""
         self.old, self.new, self.options = old, new, options
         self.summary = Summary(old or "", new)
-        self._lines = self._compare()
+        self.lines = self._compare()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self
 
     def __next__(self) -> dict[str, Any]:
-        change: dict[str, Any] = orjson.loads(next(self._lines))
+        change: dict[str, Any] = orjson.loads(next(self.lines))
         return change
 
     def __exit__(self, *exception: object) -> None:
@@ -82,11 +83,11 @@ class Changes(AbstractContextManager["Changes"]):
 
     def close(self) -> None:
         """Stop early, and close the outputs."""
-        self._lines.close()
+        self.lines.close()
 
     def count(self) -> Summary:
         """Read all changes, and return only the counts."""
-        for _ in self._lines:
+        for _ in self.lines:
             pass
         return self.summary
 
@@ -111,10 +112,6 @@ class Changes(AbstractContextManager["Changes"]):
         product = ChangesFile(self, os.fspath(path))
         return product.build(force=options.force, update=options.update)
 
-    def lines(self) -> Generator[bytes, None, None]:
-        """Return the changes as lines of JSON, with their line feeds."""
-        return self._lines
-
     def _compare(self) -> Generator[bytes, None, None]:
         with ExitStack() as stack:
             old, new = (
@@ -130,7 +127,7 @@ class Changes(AbstractContextManager["Changes"]):
             )
 
     def _walk(self, old: Iterator[Line], new: Iterator[Line]) -> Iterator[bytes]:
-        """Read both outputs side by side, and yield the selected changes."""
+        """Read both outputs side by side, and yield the changes."""
         before, after = next(old, _END), next(new, _END)
         while before is not _END or after is not _END:
             if before[0] < after[0]:
@@ -143,7 +140,7 @@ class Changes(AbstractContextManager["Changes"]):
                 change = None if before[1] == after[1] else self._edit(before[1], after)
                 self.summary.unchanged += change is None
                 before, after = next(old, _END), next(new, _END)
-            if change is not None and change["op"] in self.options.only:
+            if change is not None:
                 yield orjson.dumps(change, option=orjson.OPT_APPEND_NEWLINE)
 
     def _deletion(self, line: Line) -> dict[str, Any]:
@@ -273,7 +270,7 @@ class ChangesFile(Product[Summary]):
     def make(self, files: NewFiles) -> Summary:
         """Compare the outputs, write the changes, and return their counts."""
         written = 0
-        with closing(self._changes.lines()) as lines, Target(files, self.path) as target:
+        with closing(self._changes.lines) as lines, Target(files, self.path) as target:
             for line in lines:
                 target.write(line)
                 written += 1
@@ -309,8 +306,7 @@ def diff(
         "deleted", "Id": 8}`. `summary` always counts all changes.
 
     Raises:
-        OptionError: A name in `only` or `ignore` is unknown, or an option has a value that is not
-            allowed.
+        OptionError: A name in `ignore` is unknown, or an option has a value that is not allowed.
         TypeError: An option is unknown.
     """
     return Changes(os.fspath(old), os.fspath(new), read_options(ComparisonOptions, keywords))

@@ -9,9 +9,8 @@ from typing import Any
 
 import click
 
-from so2docs.dump.kinds import join_names
-from so2docs.extensions.sites.tasks import SiteResult, exit_code, group_failures, summary
-from so2docs.plugin import UP_TO_DATE, plural, say, tell
+from so2docs.extensions.sites.tasks import SiteResult, exit_code, summary
+from so2docs.plugin import UP_TO_DATE, say, tell
 
 
 def show_converted(paths: tuple[str, ...], output_dir: str, **options: Any) -> int:
@@ -49,21 +48,13 @@ def show_sites(
     Returns:
         The exit code.
     """
-    said = set[str]()
 
     def show(result: SiteResult) -> None:
-        if result.error is not None:
-            if result.failure not in said:
-                say(result)
-            said.add(result.failure)
-        elif result.note or (result.source and result.state != UP_TO_DATE and not quiet):
+        is_made = result.source and result.state != UP_TO_DATE and not quiet
+        if result.error is not None or result.note or is_made:
             say(result)
 
     results = function(*paths, progress=not quiet, when_done=show, **options)
-    for first, *others in group_failures(results).values():
-        if others:
-            names = join_names([other.site for other in others])
-            say(f"{plural(len(others), 'more site')} failed like {first.site}: {names}")
     if as_json:
         values = [result.as_dict() for result in results]
         click.echo(json.dumps(values, indent=2, ensure_ascii=False))

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from so2docs.dump.kinds import members_with
 from so2docs.dump.storage import files_in_folder
-from so2docs.errors import DiskFullError, WorkerDiedError
+from so2docs.errors import WorkerDiedError
 from so2docs.output.new_files import clean_up
 from so2docs.output.product import ExistingOutputError
 from so2docs.output.provenance import State
@@ -80,16 +80,6 @@ class SiteResult:
     source: str = ""
     note: str = ""
 
-    @property
-    def failure(self) -> str:
-        """The kind of the error: sites with equal texts failed for the same reason."""
-        if isinstance(self.error, DiskFullError):
-            return type(self.error).__name__
-        text = "" if self.error is None else str(self.error)
-        for name in filter(None, (self.output, os.path.basename(self.output), self.source)):
-            text = text.replace(name, "")
-        return text.replace(self.site, "")
-
     def __str__(self) -> str:
         if self.note:
             return f"{self.site}: {self.note}"
@@ -124,15 +114,6 @@ def exit_code(results: Sequence[SiteResult]) -> int:
     if not failed:
         return 0
     return EXIT_FAILED if failed == len(results) else EXIT_SOME_FAILED
-
-
-def group_failures(results: Iterable[SiteResult]) -> dict[str, list[SiteResult]]:
-    """Group the sites that failed by the reason, in the order of the results."""
-    groups: dict[str, list[SiteResult]] = {}
-    for result in results:
-        if result.error is not None:
-            groups.setdefault(result.failure, []).append(result)
-    return groups
 
 
 WhenDone = Callable[[SiteResult], object]
@@ -365,36 +346,29 @@ def input_size(paths: Iterable[str]) -> int:
 def summary(results: Sequence[SiteResult]) -> str:
     """Format a table with a line for each site, the totals, and the number of sites by state.
 
-    Sites that were up to date, or failed for the same reason as a site before, have no line.
+    Sites that were up to date have no line.
     """
-    repeated = {site.site for _, *others in group_failures(results).values() for site in others}
-    shown = [
-        result
-        for result in results
-        if result.state != UP_TO_DATE and (result.error is None or result.site not in repeated)
-    ]
+    shown = [result for result in results if result.state != UP_TO_DATE]
     numbers = [{} if result.result is None else result.result.columns() for result in shown]
     names = dict.fromkeys(name for values in numbers for name in values)
     # Move `seconds` to the end; the other columns keep their order.
     columns = sorted(names, key=lambda name: name == "seconds")
-    lines: list[tuple[str, ...]] = [("site", "state", *columns)]
+    rows: list[tuple[str, ...]] = [("site", "state", *columns)]
     for result, values in zip(shown, numbers, strict=True):
         cells = (_number(values.get(name, 0)) if values else "" for name in columns)
-        lines.append((on_one_line(result.site), result.state, *cells))
+        rows.append((on_one_line(result.site), result.state, *cells))
     totals = (sum(values.get(name, 0) for values in numbers) for name in columns)
-    lines.append(("total", "", *map(_number, totals)))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    reasons = ["" if result.error is None else on_one_line(f"  {result.error}") for result in shown]
-    table: list[str] = []
-    for line, reason in zip(lines if shown else [], ["", *reasons, ""], strict=False):
-        aligned = [text.ljust(width) for text, width in zip(line[:2], widths, strict=False)]
-        if not reason:
-            aligned += map(str.rjust, line[2:], widths[2:])
-        table.append("  ".join(aligned).rstrip() + reason)
+    rows.append(("total", "", *map(_number, totals)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join((*map(str.ljust, row[:2], widths), *map(str.rjust, row[2:], widths[2:]))).rstrip()
+        for row in rows
+    ]
     states = Counter(result.state for result in results if result.error is None)
     counts = [f"{count:,} {state}" for state, count in states.items()]
     counts.append(f"{len(results) - states.total():,} failed")
-    return "\n".join([*table, f"{plural(len(results), 'site')}: {', '.join(counts)}"])
+    end = f"{plural(len(results), 'site')}: {', '.join(counts)}"
+    return "\n".join([*lines, end] if shown else [end])
 
 
 def _number(number: int | float) -> str:

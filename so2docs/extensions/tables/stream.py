@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import marshal
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 from so2docs.counts import plural
 from so2docs.dump.source import Source
@@ -19,8 +20,8 @@ from so2docs.extensions.tables.visitors import OpenEncoder
 from so2docs.extensions.tables.writing import (
     ENCODERS,
     ArrowEncoder,
-    CallEncoder,
     LinesEncoder,
+    RowsEncoder,
     read,
 )
 from so2docs.options.request import read_options
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     import pyarrow
 
     from so2docs.extensions.keywords import RowKeywords, TableKeywords
-
-Result = TypeVar("Result")
 
 
 class Rows:
@@ -65,22 +64,7 @@ class Rows:
         return f"<Rows of {self._table.table.name} in {self._source}>"
 
     def __iter__(self) -> Iterator[list[tuple[Any, ...]]]:
-        return self.call(list)
-
-    def call(self, function: Callable[[list[tuple[Any, ...]]], Result]) -> Iterator[Result]:
-        """Call a function in worker processes for each batch of rows.
-
-        Args:
-            function: A function of a list of rows, such as `len`. It must be importable: a
-                module-level function, or a `partial` of one.
-
-        Yields:
-            The result for each batch, in the order of the dump.
-        """
-        import pickle
-
-        for data in self._read(partial(CallEncoder, function=function)):
-            yield pickle.loads(data)
+        return map(marshal.loads, self._read(RowsEncoder))
 
     @property
     def schema(self) -> pyarrow.Schema:

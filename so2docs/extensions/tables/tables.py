@@ -8,13 +8,12 @@ writes only the missing tables.
 from __future__ import annotations
 
 import os
-import pickle
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.opening import TableFile
@@ -31,9 +30,7 @@ from so2docs.extensions.tables.visitors import ChunkTarget, OpenEncoder, open_co
 from so2docs.extensions.tables.writing import (
     ENCODERS,
     EXTENSIONS,
-    CallEncoder,
     FileWriter,
-    read,
 )
 from so2docs.options.choices import (
     DATABASE_ENDINGS,
@@ -63,8 +60,6 @@ from so2docs.store.disk import disk_errors
 if TYPE_CHECKING:
     from so2docs.extensions.keywords import TableKeywords
     from so2docs.extensions.tables.restored import RestoredPosts
-
-Result = TypeVar("Result")
 
 _TABLES_VERSION = 1
 """Version of the columns. Increase it when the same dump would give other files."""
@@ -378,24 +373,6 @@ class TableRun:
             for segment in stray_segments:
                 strays.append(segment)
         return table
-
-    def call(
-        self, file: TableFile, table: FlatTable, function: Callable[[list[tuple[Any, ...]]], Result]
-    ) -> Iterator[Result]:
-        """Call a function in workers for each batch of rows of a table, and yield the results.
-
-        Args:
-            file: The table.
-            table: Counts of the table, which are added to.
-            function: A function of a list of rows, which are tuples of the values of all columns.
-                It must be a module-level function, or a `partial` of one; its results are pickled.
-
-        Raises:
-            InternalError: Rows were lost.
-        """
-        for segments, _ in self.read(file, table, partial(CallEncoder, function=function)):
-            for segment in segments:
-                yield pickle.loads(read(segment))
 
     def read(
         self, file: TableFile, table: FlatTable, open_encoder: OpenEncoder

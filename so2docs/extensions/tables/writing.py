@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import marshal
-import pickle
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -185,65 +184,51 @@ class JsonLinesEncoder(LinesEncoder):
         )
 
 
-class CallEncoder(Encoder):
-    """Calls a function for the rows of each batch, whose results the main process takes.
-
-    Args:
-        columns: Columns of the rows.
-        function: The function; it takes tuples of values, and its result must be picklable.
-    """
-
-    needs: ClassVar[str | None] = None
-
-    def __init__(
-        self, columns: TableColumns, function: Callable[[list[tuple[Any, ...]]], Any]
-    ) -> None:
-        super().__init__(columns)
-        self._function = function
-        self._segments: list[Segment] = []
-
-    def add(self, batch: Batch) -> None:
-        """Call the function, and pickle its result."""
-        data = pickle.dumps(self._function(batch.rows()), pickle.HIGHEST_PROTOCOL)
-        self._segments.append(self.segment(data, documents=len(batch)))
-
-    def segments(self) -> list[Segment]:
-        """Return a segment for each batch."""
-        return self._segments
-
-
 TextsOf = Callable[[list[tuple[Any, ...]]], list[tuple[Any, ...]]]
 """Makes the texts for a full-text index from rows of posts: tuples of an id and the texts."""
 
 
-class SqliteEncoder(Encoder):
-    """Encodes rows as tuples of values, which the main process inserts into SQLite.
+class RowsEncoder(Encoder):
+    """Encodes rows as tuples of values, which the main process takes.
 
-    Args:
-        columns: Columns of the rows.
-        texts_of: Makes the texts of posts for a full-text index; None for no index.
+    `marshal` takes half the time of `pickle`, because it does not look for repeated objects.
     """
 
     needs: ClassVar[str | None] = None
 
-    def __init__(self, columns: TableColumns, texts_of: TextsOf | None = None, **_: Any) -> None:
-        super().__init__(columns)
-        self._texts_of = texts_of if columns.table == POSTS else None
+    def __init__(self, columns: TableColumns, **settings: Any) -> None:
+        super().__init__(columns, **settings)
         self._segments: list[Segment] = []
 
     def add(self, batch: Batch) -> None:
-        """Encode the rows, with lists as JSON, and their texts.
-
-        `marshal` takes half the time of `pickle`, because it does not look for repeated objects.
-        """
-        batch.write_lists_as_json()
-        rows = batch.rows()
-        texts = [] if self._texts_of is None else self._texts_of(rows)
-        self._segments.append(self.segment(marshal.dumps((rows, texts), 2), documents=len(rows)))
+        """Encode the rows."""
+        self._segments.append(self.segment(marshal.dumps(batch.rows(), 2), documents=len(batch)))
 
     def segments(self) -> list[Segment]:
         """Return a segment for each batch."""
         return self._segments
+
+
+class SqliteEncoder(RowsEncoder):
+    """Encodes rows for SQLite, with the texts for a full-text index.
+
+    Args:
+        columns: Columns of the rows.
+        texts_of: Makes the texts of posts; None for no index.
+    """
+
+    def __init__(
+        self, columns: TableColumns, texts_of: TextsOf | None = None, **settings: Any
+    ) -> None:
+        super().__init__(columns, **settings)
+        self._texts_of = texts_of if columns.table == POSTS else None
+
+    def add(self, batch: Batch) -> None:
+        """Encode the rows, with lists as JSON, and their texts."""
+        batch.write_lists_as_json()
+        rows = batch.rows()
+        texts = [] if self._texts_of is None else self._texts_of(rows)
+        self._segments.append(self.segment(marshal.dumps((rows, texts), 2), documents=len(rows)))
 
 
 ENCODERS: dict[TableFormat, type[Encoder]] = {

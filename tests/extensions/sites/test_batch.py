@@ -237,7 +237,7 @@ def test_totals_add_up(sites: list[Path], tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a small file system")
-def test_sites_that_fail_alike_share_a_line(tmp_path: Path, tmpfs: Callable[[int], Path]) -> None:
+def test_a_full_disk(tmp_path: Path, tmpfs: Callable[[int], Path]) -> None:
     full = tmpfs(300_000)
     (full / "fill").write_bytes(bytes(1))
     dumps = sorted(write_dump(tmp_path / f"site{n}.xml", question(1)) for n in range(20))
@@ -246,9 +246,9 @@ def test_sites_that_fail_alike_share_a_line(tmp_path: Path, tmpfs: Callable[[int
             file.write(bytes(1000))
     command = ["convert", *dumps, "--output-dir", full, "--jobs", "2", "-q"]
     result = run(*command, code=1)
-    first, others = result.stderr.splitlines()
-    assert "the disk is full; free some space" in first
-    assert others.startswith("so2docs: 19 more sites failed like site0: site1, site10, site11")
+    lines = result.stderr.splitlines()
+    assert len(lines) == 20
+    assert all("the disk is full; free some space" in line for line in lines)
     assert run(*command, "--report", full / "r.json").stderr.count('"state": "failed"') == 20
 
 
@@ -357,12 +357,12 @@ def test_another_quarter_is_not_left_without_a_word(tmp_path: Path, jobs: str) -
     so2docs.convert(new[0], tmp_path / "fresh.jsonl.gz")
     assert beer.read_bytes() == (tmp_path / "fresh.jsonl.gz").read_bytes()
     others = run(*command, *new, "--min-score", "3", "-q", code=1)
-    first, alike = others.stderr.splitlines()
-    assert "other options (without --min-score)" in first
-    assert "2 more sites failed like beer.stackexchange.com: coffee.stackexchange.com" in alike
+    lines = others.stderr.splitlines()
+    assert len(lines) == 3
+    assert all("other options (without --min-score)" in line for line in lines)
 
 
-def test_the_summary_table_has_counts_and_reasons(tmp_path: Path) -> None:
+def test_the_summary_table_has_counts(tmp_path: Path) -> None:
     site = tmp_path / "tea.stackexchange.com"
     shutil.copytree(SAMPLES / "site", site)
     results = so2docs.convert_all(
@@ -379,8 +379,7 @@ def test_the_summary_table_has_counts_and_reasons(tmp_path: Path) -> None:
     assert header.split() == ["site", "state", *names, "seconds"]
     numbers = (first.questions, first.answers, first.strays.total(), first.filtered, first.records)
     assert of_site.split()[2:-1] == [str(number) for number in numbers]
-    assert of_missing.startswith("no.stackexchange.com")
-    assert of_missing.endswith(f" failed  {results[1].error}")
+    assert of_missing.split() == ["no.stackexchange.com", "failed"]
     assert total.split()[1:-1] == of_site.split()[2:-1]
     assert f"{first.records} records -> " in str(results[0])
 

@@ -147,7 +147,7 @@ def test_a_broken_site_does_not_stop_the_others(
         result = run(*command, code=3)
         assert "beer.jsonl.gz: is damaged" in result.stderr
         counted = table(result.stderr)
-        assert counted["beer"][:2] == ["failed", f"{new / 'beer.jsonl.gz'}:"]
+        assert counted["beer"] == ["failed"]
         assert counted["total"][:2] == ["8", "8"]
 
 
@@ -314,7 +314,7 @@ def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
             2,
             "is a file, not a folder; choose another folder",
         ),
-        (["diff", "OLD", "NEW", "x", "--only", "all"], 2, "--only is 'all'"),
+        (["diff", "OLD", "NEW", "x", "--ignore", "all"], 2, "there is no field 'all'"),
         (["diff", "OLD", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
         (["diff", "OLD", "nothing", "x"], 1, "nothing: cannot be read: No such file or directory"),
         (["diff", "OLD", "DUMP", "x"], 1, "DUMP: is a folder without"),
