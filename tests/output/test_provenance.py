@@ -137,6 +137,15 @@ def test_another_table_is_another_dump(site: Path, tmp_path: Path) -> None:
     assert convert(site, tmp_path / "q.jsonl", nest=["comments"], update=True).is_new
 
 
+def test_the_host_of_attribution_is_remembered(tmp_path: Path) -> None:
+    dump = shutil.copyfile(SAMPLES / "posts.xml", tmp_path / "Posts.xml")
+    output = tmp_path / "records.jsonl"
+    convert(dump, output, recipe="qa", site="beer.stackexchange.com")
+    with pytest.raises(so2docs.OutputExistsError, match="site"):
+        convert(dump, output, recipe="qa", site="wine.stackexchange.com")
+    convert(dump, output, recipe="qa", site="beer.stackexchange.com")
+
+
 def test_an_output_without_provenance(site: Path, tmp_path: Path) -> None:
     convert(site, tmp_path / "q.jsonl")
     (tmp_path / ".q.jsonl.index").unlink()

@@ -251,6 +251,18 @@ def test_skip_malformed_may_be_added(conversion: Conversion) -> None:
     assert report.strays == {"malformed_row": 1}
 
 
+@pytest.mark.parametrize("later", [{}, {"errors": "strict"}], ids=["repair", "strict"])
+def test_rows_that_were_skipped_are_not_resumed_without_skip(
+    later: dict[str, Any], conversion: Conversion
+) -> None:
+    write_dump(conversion.dump, question(1), answer(3, 1), b"<row Id=2/>\n")
+    with stopped(SecondPass, "run"):
+        conversion.run(chunk_bytes=40, errors="skip")
+    with pytest.raises(so2docs.SpillError, match="with other errors"):
+        conversion.run(chunk_bytes=40, **later)
+    assert conversion.run(chunk_bytes=40, errors="skip")[0].strays == {"malformed_row": 1}
+
+
 @pytest.mark.long
 def test_a_byte_changed_anywhere_in_the_spill_is_noticed(
     conversion: Conversion, expected: dict[str, bytes]
