@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -28,9 +27,6 @@ class _WithoutSecrets(logging.Filter):
 
 
 log.addFilter(_WithoutSecrets())
-
-fetched: Counter[str] = Counter()
-"""Number of bytes that this process fetched from web servers, by URL."""
 
 _subject = ContextVar("_subject", default="")
 
@@ -315,7 +311,6 @@ class _Share:
         return max(0, remaining)
 
     def update(self, n: int) -> None:
-        _show_fetched(self.tqdm_bar)
         self.tqdm_bar.update(self._to(self.done + n))
 
 
@@ -334,14 +329,6 @@ def _tqdm(description: str, shown: Shown, **options: Any) -> Any:
     if made.disable:  # `TQDM_DISABLE` is set; such a bar lacks most attributes.
         return _Reporter(lambda *_: None, **options)
     return made
-
-
-def _show_fetched(tqdm_bar: Any) -> None:
-    """Show the bytes fetched from web servers, if any, at the end of a bar."""
-    if fetched:
-        from so2docs.report import as_size
-
-        tqdm_bar.set_postfix_str(f"{as_size(fetched.total())} fetched", refresh=False)
 
 
 def _fill(tqdm_bar: Any) -> None:

@@ -170,7 +170,6 @@ def _plan(
     if card is not None:  # Refuse a URL before fetching any of it.
         card.check_sources([source.path, *map(str, run.tables.values())])
     files = source.find_to_convert(options.tables, run.tables)
-    source.warn_of_unread()
     read = [file.file for file in files]
     if card is not None:
         card.check_card(names, options, read)

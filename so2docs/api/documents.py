@@ -95,7 +95,6 @@ def document_session(source: Source, options: Options, run: RunOptions) -> Itera
     names = OutputPaths("-", run.work_dir)
     with disk_errors(), source:
         files = source.find_to_convert(options.tables, run.tables)
-        source.warn_of_unread()
         open_first(files, run.threads, names.work_folder)
         with opened_spill(names) as spill:
             yield Session(files, spill, options, names, run)

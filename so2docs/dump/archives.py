@@ -12,7 +12,6 @@ import struct
 import threading
 import zipfile
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -78,10 +77,6 @@ class Archive(ABC):
     @abstractmethod
     def open_block(self, number: int, wanted: Wanted, threads: int, work_dir: str | None) -> Parts:
         """Decompress a block; bytes that are not wanted may be replaced by zeros."""
-
-    @abstractmethod
-    def codecs(self) -> dict[str, int]:
-        """Return the number of blocks by compression method."""
 
     def find(self, table: Table) -> Entry:
         """Find the member that contains a table.
@@ -176,10 +171,7 @@ class Archive(ABC):
 # Zip archives. The files of a dump are read without unpacking the archive.
 
 _ENCRYPTED = 1
-_ZIP_NAMES = {
-    zipfile.ZIP_STORED: "stored",
-    zipfile.ZIP_DEFLATED: "deflate",
-}
+_ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 
 class Zip(Archive):
@@ -200,10 +192,6 @@ class Zip(Archive):
             ],
         )
 
-    def codecs(self) -> dict[str, int]:
-        """Return the number of members by compression method."""
-        return dict(Counter(map(_name_method, self._members)))
-
     def open_block(self, number: int, wanted: Wanted, threads: int, work_dir: str | None) -> Parts:
         """Decompress a member."""
         member = self._members[number]
@@ -211,16 +199,11 @@ class Zip(Archive):
             if member.flag_bits & _ENCRYPTED:
                 problem = f"is encrypted: {member.filename} needs a password"
                 raise ArchiveError(self.name, problem, advice=UNPACK)
-            if member.compress_type not in _ZIP_NAMES:
-                problem = (
-                    f"is compressed with {_name_method(member)}, which so2docs does not unpack"
-                )
+            if member.compress_type not in _ZIP_METHODS:
+                method = f"method {member.compress_type}"
+                problem = f"is compressed with {method}, which so2docs does not unpack"
                 raise ArchiveError(self.name, problem, advice=UNPACK)
             return read_blocks(self._archive.open(member).read)
-
-
-def _name_method(member: zipfile.ZipInfo) -> str:
-    return _ZIP_NAMES.get(member.compress_type, f"method {member.compress_type}")
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import threading
-from collections import Counter
 from functools import partial
 from typing import BinaryIO
 
@@ -31,6 +30,7 @@ from so2docs.dump.seven_zip_header import (
     LZMA2,
     STORED,
     SolidBlock,
+    name_method,
     read_header,
     unsupported,
 )
@@ -44,10 +44,6 @@ class SevenZip(Archive):
     def __init__(self, name: str, file: BinaryIO) -> None:
         self._blocks, entries = read_header(name, file, partial(_decompress, name, file))
         super().__init__(name, file, entries)
-
-    def codecs(self) -> dict[str, int]:
-        """Return the number of blocks by compression method."""
-        return dict(Counter(block.method_name for block in self._blocks))
 
     def open_block(self, number: int, wanted: Wanted, threads: int, work_dir: str | None) -> Parts:
         """Decompress a block."""
@@ -96,7 +92,7 @@ def _decompress(name: str, file: BinaryIO, block: SolidBlock, threads: int = 1) 
     elif block.method == STORED:
         parts = read_blocks(start())
     else:
-        raise unsupported(name, block.method_name)
+        raise unsupported(name, name_method(block.method))
     return _limit(parts, block.size)
 
 

@@ -74,13 +74,9 @@ class SolidBlock(NamedTuple):
     size: int
     crc: int | None = None
 
-    @property
-    def method_name(self) -> str:
-        """Name of the compression method."""
-        return _name_method(self.method)
 
-
-def _name_method(method: bytes) -> str:
+def name_method(method: bytes) -> str:
+    """Name a compression method."""
     other = "a filter" if method.startswith(b"\x03") else f"method {method.hex()}"
     return _METHOD_NAMES.get(method, other)
 
@@ -329,7 +325,7 @@ def _read_method(cursor: _Cursor) -> tuple[bytes, bytes]:
         problem, advice = "is encrypted", f"{UNPACK}, with its password"
         raise ArchiveError(cursor.name, problem, advice=advice)
     if len(methods) != 1 or not is_simple:
-        names = " and ".join(map(_name_method, reversed(methods))) or "no method"
+        names = " and ".join(map(name_method, reversed(methods))) or "no method"
         raise unsupported(cursor.name, names)
     return methods[0], properties
 

@@ -15,14 +15,12 @@ from contextlib import AbstractContextManager
 from operator import attrgetter
 from typing import BinaryIO
 
-from so2docs.dump.kinds import files_with, is_of_site, join_names, members_with, table_prefix
+from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
 from so2docs.dump.opening import STANDARD_INPUT, SourceFile, TableFile
 from so2docs.dump.storage import check_source, files_in_folder, is_url, unreadable_dump
 from so2docs.errors import ArchiveError, DumpError, OptionError, flag, join_advice
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import Tables
-from so2docs.progress import fetched, log
-from so2docs.report import as_size
 from so2docs.schema import DUMP, POSTS, TABLES, Table
 
 _HEAD = 4096
@@ -63,9 +61,6 @@ class Source(AbstractContextManager["Source"]):
         self._tables.clear()
         for file in self._files.values():
             file.close()
-            if count := fetched.pop(file.path, 0):
-                size = as_size(file.identity.size)
-                log.info(f"{file.name}: fetched {as_size(count)}; the file has {size}")
 
     @property
     def name(self) -> str:
@@ -114,17 +109,6 @@ class Source(AbstractContextManager["Source"]):
         path = file_in_folder(self.path, POSTS) if self.is_folder else self.path
         source = self.look(path)
         return [self._add(TableFile.of(POSTS, source, source.name)), *self._nested(nest, files)]
-
-    def warn_of_unread(self) -> None:
-        """Warn of archives of sites next to the posts in a folder, before its conversion."""
-        if not self.is_folder:
-            return
-        posts = os.path.basename(file_in_folder(self.path, POSTS))
-        if others := [n for n in files_in_folder(self.path) or () if is_of_site(n) and n != posts]:
-            log.warning(
-                f"{self.path}: the archives next to {posts} are not read: {join_names(others)}; "
-                "to convert them, list them"
-            )
 
     def _nested(self, nest: Iterable[str], files: Tables) -> list[TableFile]:
         found = []
@@ -281,8 +265,6 @@ def _is_other(table: Table, name: str) -> bool:
 def _without(path: str, problem: str, names: list[str] | None, advice: str) -> DumpError:
     if names is None:
         return DumpError(path, problem, advice=advice)
-    if any(map(_TAR.search, names)):
-        advice = "so2docs reads no tar archives; unpack it, then give the folder or its Posts.xml"
     if not names and (folders := _folders_in(path)):
         return ArchiveError(
             path,
@@ -290,10 +272,6 @@ def _without(path: str, problem: str, names: list[str] | None, advice: str) -> D
             advice="give one of them",
         )
     return ArchiveError(path, f"{problem}; it holds {join_names(names)}", advice=advice)
-
-
-_TAR = re.compile(r"(?i)\.(?:tar(?:\.\w+)?|t(?:gz|az|bz2?|b2|xz|zst|lz))$")
-"""Matches the names of tar archives, such as `a.tar`, `a.tar.gz` and `a.tgz`."""
 
 
 def _folders_in(path: str) -> list[str]:

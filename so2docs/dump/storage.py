@@ -176,11 +176,7 @@ def _unreadable(path: str, error: Exception) -> str:
     elif not path:
         advice = "the name is empty, perhaps from an unset variable; give a file"
     elif isinstance(error, IsADirectoryError):
-        inside = sorted(
-            name for name in files_in_folder(path) if ".jsonl" in name and not name.startswith(".")
-        )
-        example = f", such as {os.path.join(path, inside[0])}" if inside else ""
-        return f"is a folder; give a file in it{example}"
+        return "is a folder; give a file in it"
     elif isinstance(error, FileNotFoundError) and _PATTERN.search(path):
         advice = "no file matches; patterns in quotes are not expanded, so give the names of files"
     elif isinstance(error, FileNotFoundError | NotADirectoryError):

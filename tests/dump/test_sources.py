@@ -17,7 +17,6 @@ from pathlib import Path
 import py7zr
 import pytest
 from support.command import run_process, run_python, start
-from support.dumps import question, write_dump
 from support.places import SAMPLES
 
 import so2docs
@@ -557,15 +556,3 @@ def test_a_terminal_is_not_waited_for(tmp_path: Path) -> None:
         os.close(of_command)
     assert (result.returncode, list(tmp_path.iterdir())) == (1, [])
     assert "standard input: is a terminal" in result.stderr
-
-
-def test_a_folder_of_posts_and_archives(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write_dump(tmp_path / "Posts.xml", question(1))
-    for name in ("beer.stackexchange.com.7z", "stackoverflow.com-Users.7z"):
-        (tmp_path / name).touch()
-    assert so2docs.convert(tmp_path, tmp_path / "q.jsonl").questions == 1
-    [said] = [record.getMessage() for record in caplog.records]
-    assert said.endswith(
-        "the archives next to Posts.xml are not read: beer.stackexchange.com.7z; "
-        "to convert them, list them"
-    )

@@ -49,7 +49,6 @@ class InspectedFile:
         path: Path of the file.
         form: Type of the file.
         bytes: Size of the file in bytes.
-        codecs: Number of blocks of an archive by codec.
         members: Size of each file in an archive.
         license: Text of the `license.txt` in an archive, or next to an unpacked table; None if it
             is missing.
@@ -58,7 +57,6 @@ class InspectedFile:
     path: str
     form: str
     bytes: int
-    codecs: dict[str, int] = field(default_factory=dict)
     members: dict[str, int] = field(default_factory=dict)
     license: str | None = None
 
@@ -153,10 +151,8 @@ class Inspection:
         lines[0] += f", rows until {self.last_date[:10]}" if self.last_date else ""
         lines[0] += f", probably the release of {self.release}" if self.release else ""
         for file in self.files:
-            codecs = ", ".join(f"{name} in {plural(n, 'block')}" for name, n in file.codecs.items())
-            inside = f", {codecs}" if codecs else ""
             path = on_one_line(file.path)
-            lines.append(f"  {path}: {file.form}{inside}, {as_size(file.bytes)}")
+            lines.append(f"  {path}: {file.form}, {as_size(file.bytes)}")
         head = ("table", "rows", "bytes", "first date", "last date", "order of Id", "made up")
         rows = [head, *((name, *table.cells()) for name, table in self.tables.items())]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -255,7 +251,6 @@ def _files(tables: list[TableFile], remarks: list[str]) -> list[InspectedFile]:
             continue
         archive = source.archive()
         form = source.kind.name if source.kind else "a plain file" if source.is_plain else "XML"
-        codecs = {} if archive is None else archive.codecs()
         members = {entry.name: entry.size for entry in archive.entries} if archive else {}
         license_text = None
         try:
@@ -263,7 +258,7 @@ def _files(tables: list[TableFile], remarks: list[str]) -> list[InspectedFile]:
         except DumpError as error:
             remarks.append(str(error))
         files[source.path] = InspectedFile(
-            source.name, form, source.identity.size, codecs, members, license_text
+            source.name, form, source.identity.size, members, license_text
         )
     return list(files.values())
 

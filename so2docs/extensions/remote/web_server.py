@@ -23,7 +23,7 @@ from so2docs.errors import (
     without_secrets,
 )
 from so2docs.extensions.remote.remote_file import RemoteFile
-from so2docs.progress import fetched, log
+from so2docs.progress import log
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
@@ -181,7 +181,6 @@ class _Server:
             part = response.read1(min(_PART_BYTES, end - len(data)), decode_content=False)
             if not part:
                 raise self._errors.ProtocolError("the connection was closed early")
-            fetched[self._url] += len(part)
             data += part
 
     def _read_whole(self, response: BaseHTTPResponse, data: bytearray, stop: int) -> int:
@@ -192,7 +191,6 @@ class _Server:
             if len(whole) > stop:
                 raise self._no_ranges()
         self._compare(len(whole), response)
-        fetched[self._url] += len(whole)
         data += whole
         return len(whole)
 

@@ -157,14 +157,13 @@ def test_the_same_from_an_archive(tmp_path: Path) -> None:
     folder = so2docs.inspect(site, jobs=1)
     in_folder = {f"tea/{name}": text.encode() for name, text in FILES.items()}
     archives = (
-        (seven_zip(tmp_path / "tea.7z", sorted(site.iterdir()), BZIP2), {"bzip2": 1}),
-        (zipped(tmp_path / "tea.zip", in_folder), {"deflate": 4}),
+        seven_zip(tmp_path / "tea.7z", sorted(site.iterdir()), BZIP2),
+        zipped(tmp_path / "tea.zip", in_folder),
     )
-    for path, codecs in archives:
+    for path in archives:
         inspection = so2docs.inspect(path, jobs=2)
         assert inspection.tables == folder.tables
         (file,) = inspection.files
-        assert file.codecs == codecs
         assert set(map(len, file.members)) <= {8, 9, 10, 12, 13, 14, 16}
 
 

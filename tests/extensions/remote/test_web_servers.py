@@ -23,7 +23,6 @@ import so2docs
 from so2docs.dump import storage
 from so2docs.errors import ChangedDumpError, DumpError, DumpNotFoundError
 from so2docs.extensions.remote import web_server as remote
-from so2docs.progress import fetched
 
 POSTS = dump_of(*some_rows(300, body_bytes=300))
 TAGS = b'<?xml version="1.0" encoding="utf-8"?>\n<tags>\n%s</tags>\n' % row(
@@ -33,12 +32,10 @@ LZMA2, BZIP2 = [{"id": py7zr.FILTER_LZMA2, "preset": 1}], [{"id": py7zr.FILTER_B
 
 
 @pytest.fixture(autouse=True)
-def _direct_and_soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _direct_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(remote, "backoff_seconds", 0.001)
-    yield
-    fetched.clear()
 
 
 @pytest.fixture
@@ -407,16 +404,3 @@ def test_a_card_of_a_url_is_refused_before_fetching(
 def test_commands_on_outputs_refuse_urls(server: RangeServer) -> None:
     result = run("show", server.url("q.jsonl.gz"), "1", code=1)
     assert "is a URL, but outputs are read from files; download it" in result.stderr
-
-
-def test_progress_in_bytes_fetched(
-    server: RangeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server.content = archive({"Posts.xml": noisy(1_000_000), "Tags.xml": TAGS})
-    url = server.url("tea.7z")
-    so2docs.tables(url, tmp_path / "1", only="posts", format="jsonl", progress=True)
-    assert "MB fetched" in capsys.readouterr().err
-    result = run("tables", url, tmp_path / "2", "--only", "tags", "--format", "jsonl")
-    assert f"{url}: fetched 8" in result.stderr  # The answer has 82 kB.
-    assert "; the file has " in result.stderr
-    assert "fetched" not in run("tables", url, tmp_path / "3", "--only", "tags", "-q").stderr
