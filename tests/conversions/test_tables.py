@@ -14,13 +14,12 @@ from support.dumps import row, strays_of, unpacked, write_dump
 from support.interruptions import kill_at, stopped, stopped_between_passes
 from support.messages import heard
 from support.oracle_tables import FILES, nest
-from support.places import DUMPS, NO_DUMPS, SAMPLES, is_small
+from support.places import DUMPS, NO_DUMPS, is_small
 from support.table_sites import SITE, converted, expected
 
 import so2docs
 from so2docs.scan import table as table_reader
 
-CHECKOUT = SAMPLES.parent
 WAYS = [(1, None), (1, 700), (3, 700)]
 SETS = [("links",), ("comments", "users"), tuple(FILES)]
 

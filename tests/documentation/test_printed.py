@@ -15,8 +15,6 @@ import pytest
 from support.packed import seven_zip
 from support.places import CHECKOUT
 
-import so2docs
-
 LOADING = "docs/loading.md"
 MANY_SITES = "docs/tutorials/many-sites.md"
 PAGES = (
@@ -61,34 +59,6 @@ def run(command: list[str], folder: Path) -> str:
     )
     assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
     return result.stdout
-
-
-@pytest.mark.long
-def test_the_index_in_the_tutorial_is_current(tmp_path: Path, samples: Path) -> None:
-    posts = (samples / "site" / "Posts.xml").read_bytes()
-    for name, title in (
-        ("2024-04/tea.7z", b'Title="'),
-        ("2024-07/tea.7z", b'Title="Edited: '),
-        ("2024-07/coffee.7z", b'Title="'),
-    ):
-        (tmp_path / "many-sites" / name).parent.mkdir(parents=True, exist_ok=True)
-        seven_zip(tmp_path / "many-sites" / name, {"Posts.xml": posts.replace(b'Title="', title)})
-    run_blocks(MANY_SITES, tmp_path, has_dumps=True)
-    with sqlite3.connect(tmp_path / "many-sites" / "search.db") as index:
-        rows = index.execute(
-            "SELECT site, id, title, body FROM posts JOIN search ON search.rowid = row"
-        )
-        actual = sorted(rows)
-    index.close()
-    outputs = sorted((tmp_path / "many-sites" / "questions" / "2024-07").glob("*.jsonl.gz"))
-    assert [path.name for path in outputs] == ["coffee.jsonl.gz", "tea.jsonl.gz"]
-    expected = [
-        (path.name.removesuffix(".jsonl.gz"), question["Id"], question["Title"], question["Body"])
-        for path in outputs
-        for question in so2docs.read(path)
-    ]
-    assert actual == expected
-    assert {title.startswith("Edited: ") for site, _, title, _ in actual if site == "tea"} == {True}
 
 
 def posts_of(*ids: int) -> bytes:
@@ -203,11 +173,8 @@ def run_sql(block: str, folder: Path) -> None:
             assert database.execute(statement).fetchall(), statement.query
 
 
-def run_blocks(page: str, folder: Path, *, has_dumps: bool = False) -> None:
-    """Run the blocks of a page, except commands that need a server or a missing program.
-
-    With `has_dumps`, the dumps are there, and the first command does not write samples.
-    """
+def run_blocks(page: str, folder: Path) -> None:
+    """Run the blocks of a page, except commands that need a server or a missing program."""
     blocks = BLOCKS.findall((CHECKOUT / page).read_text(encoding="utf-8"))
     count = 0
     for script, language, block in blocks:
@@ -229,8 +196,8 @@ def run_blocks(page: str, folder: Path, *, has_dumps: bool = False) -> None:
             command = runnable(line)
             if match := OPENING.match(line):
                 folder = folder / match[1]
-                folder.mkdir(exist_ok=has_dumps)
-                command = "" if has_dumps else match[2]
+                folder.mkdir()
+                command = match[2]
             if command:
                 run(["bash", "-e", "-o", "pipefail", "-c", command], folder)
                 count += 1

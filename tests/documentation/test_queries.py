@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from datetime import datetime
@@ -12,7 +11,7 @@ from typing import Any
 import py7zr
 import pytest
 from support.command import run_python
-from support.flat_oracle import Row, read_back, rows_of
+from support.flat_oracle import Row, rows_of
 from support.places import CHECKOUT, DUMPS, NO_DUMPS
 
 from so2docs.schema import DUMP
@@ -108,54 +107,6 @@ def test_answers(folder: Path, database: Any, pairs: list[tuple[Row, Row]]) -> N
     ).fetchall()
     assert len(rows) > 2000
     assert rows == expected
-
-
-def test_a_part_by_words(folder: Path, database: Any, posts: list[Row]) -> None:
-    target = folder / "ids.txt"
-    heading = "Threads that contain certain words"
-    database.execute(block(heading, "sql").replace("'ids.txt'", f"'{target}'"))
-    shell(block(heading, "sh"), folder)
-    words = re.compile("yeast|dough", re.IGNORECASE)
-    threads = {
-        post["ParentId"] or post["Id"]
-        for post in posts
-        if post["PostTypeId"] in (1, 2) and words.search(f"{post['Title']} {post['Body']}")
-    }
-    part = read_back(folder / "yeast", DUMP["posts"], "parquet")
-    assert {post["Id"] for post in part if post["PostTypeId"] == 1} == threads
-    assert 5 < len(threads) < 500
-    _, complement = re.findall(r"^COPY.*?;$", section(heading), re.DOTALL | re.MULTILINE)
-    target = folder / "others.txt"
-    database.execute(complement.replace("'others.txt'", f"'{target}'"))
-    shell(re.findall(r"^so2docs .*", section(heading), re.MULTILINE)[1], folder)
-    others = read_back(folder / "others", DUMP["posts"], "parquet")
-    rest = {post["Id"] for post in posts if post["PostTypeId"] == 1} - threads
-    assert {post["Id"] for post in others if post["PostTypeId"] == 1} == rest
-
-
-def test_graph(
-    folder: Path, database: Any, posts: list[Row], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder)
-    database.execute(block("A graph", "sql"))
-    users = {str(user["Id"]) for user in rows_of(folder / "xml" / "Users.xml", DUMP["users"])}
-    threads = {str(post["Id"]): post for post in posts if post["PostTypeId"] in (1, 2)}
-    nodes, people, wrote, answers = (
-        list(csv.DictReader(Path(f"{name}.csv").read_text("utf-8").splitlines()))
-        for name in ("nodes-posts", "nodes-users", "wrote", "answers")
-    )
-    assert {row["id:ID(Post)"]: row[":LABEL"] for row in nodes} == {
-        key: ("Question", "Answer")[post["PostTypeId"] - 1] for key, post in threads.items()
-    }
-    assert {row["id:ID(User)"] for row in people} == users
-    assert sorted((row[":START_ID(User)"], row[":END_ID(Post)"]) for row in wrote) == sorted(
-        (str(post["OwnerUserId"]), key)
-        for key, post in threads.items()
-        if str(post["OwnerUserId"]) in users
-    )
-    assert {row[":START_ID(Post)"]: row[":END_ID(Post)"] for row in answers} == {
-        key: str(post["ParentId"]) for key, post in threads.items() if post["PostTypeId"] == 2
-    }
 
 
 def test_blocks_run_in_order_on_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,12 @@
 """The sections of docs/rebuild.md about tables: every row arrives where the sets are loaded.
 
 Schemas are those that the makers of the sets published, as names and types of columns. PostgreSQL
-is Debian's (`apt-get install postgresql`). If `SQLSTORM` is the folder of a checkout of
-SQL-Storm/SQLStorm, the queries published there are run, too.
+is Debian's (`apt-get install postgresql`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -80,59 +78,10 @@ STATS_CEB = {
 }
 """Columns of the schema of STATS-CEB."""
 
-QUERIES = (
-    """
-    SELECT pt.Name, pht.Name AS event, count(*), count(DISTINCT ph.UserId), max(ph.CreationDate)
-    FROM PostHistory ph
-    JOIN PostHistoryTypes pht ON pht.Id = ph.PostHistoryTypeId
-    JOIN Posts p ON p.Id = ph.PostId
-    JOIN PostTypes pt ON pt.Id = p.PostTypeId
-    GROUP BY pt.Name, pht.Name
-    """,
-    """
-    WITH ranked AS (
-        SELECT Id, Score, Tags,
-            row_number() OVER (PARTITION BY OwnerUserId ORDER BY Score DESC, Id) AS place
-        FROM Posts WHERE PostTypeId = 1
-    ), tagged AS (
-        SELECT Score,
-            unnest(string_to_array(substring(Tags, 2, length(Tags) - 2), '><')) AS TagName
-        FROM ranked WHERE place = 1
-    )
-    SELECT t.TagName, t.Count, count(*) AS questions, sum(tagged.Score)
-    FROM tagged JOIN Tags t ON t.TagName = tagged.TagName
-    GROUP BY t.TagName, t.Count
-    """,
-    """
-    SELECT u.Id, u.DisplayName, u.Reputation,
-        (SELECT count(*) FROM Badges b
-            WHERE b.UserId = u.Id AND b.Class = 3 AND NOT b.TagBased) AS b,
-        (SELECT count(*) FROM Votes v JOIN VoteTypes vt ON vt.Id = v.VoteTypeId
-            JOIN Posts p ON p.Id = v.PostId
-            WHERE vt.Name = 'UpMod' AND p.OwnerUserId = u.Id) AS v,
-        (SELECT count(*) FROM PostLinks pl JOIN LinkTypes lt ON lt.Id = pl.LinkTypeId
-            JOIN Posts p ON p.Id = pl.PostId
-            WHERE lt.Name = 'Duplicate' AND p.OwnerUserId = u.Id) AS d,
-        (SELECT max(crt.Name) FROM PostHistory ph
-            JOIN CloseReasonTypes crt ON cast(crt.Id AS varchar) = ph.Comment
-            WHERE ph.PostHistoryTypeId = 10 AND ph.UserId = u.Id) AS reason
-    FROM Users u WHERE u.Reputation > 500
-    """,
-)
-"""Queries in the way of SQLStorm's: names of types, windows, split tags, correlated subqueries."""
-
 
 def sql_of(name: str) -> str:
     """Return the SQL of a file that the page names."""
     return (CHECKOUT / "samples" / "rebuild" / name).read_text(encoding="utf-8")
-
-
-def python_of(start: str) -> str:
-    """Return the Python of the block that starts like this."""
-    [block] = re.findall(
-        rf"^```python\n({re.escape(start)}.*?)^```", PAGE, re.DOTALL | re.MULTILINE
-    )
-    return block  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
@@ -308,33 +257,10 @@ def test_sqlstorm(
             expected = [tuple(map(_with_line_feeds, entry)) for entry in expected]
             loaded = query(f"SELECT * FROM {table.stem}")
             assert plain(loaded, empty=empty) == plain(expected, empty=empty), table.name
-        _check_queries(query, tables, empty)
 
 
 def _with_line_feeds(value: Any) -> Any:
     return value.replace("\r", "") if isinstance(value, str) else value
-
-
-def _check_queries(query: Query, tables: Path, empty: Any) -> None:
-    """Compare the results of queries with those over our tables."""
-    published = sorted(
-        Path(os.environ.get("SQLSTORM", "none")).glob("*/stackoverflow/queries/*.sql")
-    )
-    texts = [path.read_text("utf-8").rstrip().rstrip(";") for path in published]
-    with duckdb.connect() as ours:
-        ours.execute("SET TimeZone = 'UTC'")
-        tags = "CASE WHEN len(Tags) > 0 THEN '<' || array_to_string(Tags, '><') || '>' END AS Tags"
-        for name, columns in SQLSTORM.items():
-            names = [column.partition(":")[0] for column in columns.split()]
-            dates = {
-                column: f"{column}::TIMESTAMP AS {column}" for column in names if "Date" in column
-            }
-            shown = ", ".join(({"Tags": tags} | dates).get(column, column) for column in names)
-            ours.execute(f"CREATE VIEW {name} AS SELECT {shown} FROM '{tables}/{name}.parquet'")
-        for sql in (*QUERIES, *texts):
-            rows = ours.execute(sql).fetchall()
-            expected = [tuple(map(_with_line_feeds, row)) for row in rows]
-            assert plain(query(sql), empty=empty) == plain(expected, empty=empty), sql
 
 
 @each_system
@@ -384,44 +310,6 @@ def test_snap(site: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert expected["a2q"]
 
 
-@pytest.mark.readers
-def test_snap_in_networkx(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    networkx = import_reader("networkx")
-    run_page("snap.sql", tables, tmp_path, monkeypatch)
-    graph = eval(python_of("networkx.read_edgelist"), {"networkx": networkx})
-    lines = (tmp_path / "sx.txt").read_text("utf-8").splitlines()
-    assert Counter(f"{a} {b} {data['t']}" for a, b, data in graph.edges(data=True)) == Counter(
-        lines
-    )
-
-
-def test_federated(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    so2docs.tables(site, tmp_path / "texts", only="posts", body="text")
-    for _ in range(2):
-        run_page("federated.sql", tmp_path / "texts", tmp_path, monkeypatch)
-    posts = rows_of(site / "Posts.xml", POSTS)
-    owners = {str(post["OwnerUserId"]) for post in posts}
-    clients = Counter[str]()
-    for split in ("train", "held_out", "test"):
-        table = pq.read_table(tmp_path / f"{split}.parquet")
-        types = {field.name: str(field.type) for field in table.schema}
-        texts = ("client_id", "creation_date", "tags", "title", "tokens", "type")
-        assert types == {**dict.fromkeys(texts, "string"), "score": "int64"}
-        rows = table.to_pylist()
-        for example in rows:
-            is_held_out = int(example["client_id"]) % 10 == 0
-            is_late = example["creation_date"] >= "2018"
-            assert split == ("held_out" if is_held_out else "test" if is_late else "train")
-            assert example["tokens"] == " ".join(example["tokens"].lower().split()) != ""
-            assert example["tokens"].isascii()
-            assert example["type"] in ("question", "answer")
-        ids = [example["client_id"] for example in rows]
-        assert ids == sorted(ids)
-        clients.update(ids)
-    assert set(clients) <= owners
-    assert all(count >= 100 for count in clients.values())
-
-
 def test_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     body = "<p>Don't stop! See https://a.org/b.html, é (now).</p>\n\n<p>It's v1 - ok?</p>"
     posts = [question(1, Title="T", Tags="<a><b>", Score=3, OwnerUserId=7)]
@@ -458,19 +346,6 @@ def test_markdown_posts(site: Path, tmp_path: Path) -> None:
     schema = pq.read_schema(tmp_path / "posts" / "Posts.parquet")
     types = {field.name: str(field.type).partition("<")[0] for field in schema}
     assert MARKDOWN_POSTS.items() <= types.items()
-
-
-@pytest.mark.readers
-def test_markdown_posts_in_datasets(
-    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    datasets = import_reader("datasets")
-    monkeypatch.chdir(tmp_path)
-    report = so2docs.tables(site, "posts", only="posts", body="markdown")
-    code = python_of('load_dataset("parquet", data_files="posts/')
-    loaded = eval(code, {"load_dataset": datasets.load_dataset})
-    assert loaded.num_rows == report["posts"].written
-    assert isinstance(loaded[0]["Tags"], list)
 
 
 SQL_SERVER = {

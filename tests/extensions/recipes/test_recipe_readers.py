@@ -20,13 +20,6 @@ from so2docs.extensions.recipes.record_sets import list_configurations
 # Warnings of the programs are not ours.
 pytestmark = [pytest.mark.readers, pytest.mark.filterwarnings("default")]
 RECIPES = [name for name in NAMES if not load_recipe(name).files]
-CARDS: list[tuple[str, dict[str, Any]]] = [
-    ("jsonl.gz", {}),
-    ("jsonl.zst", {"nest": "all"}),
-    ("json", {"split": "2files"}),
-    ("parquet", {"nest": "comments"}),
-    *(("parquet", {"recipe": name}) for name in RECIPES),
-]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,6 @@ from so2docs.dump.source import Source
 from so2docs.extensions.markdown.conversion import to_markdown
 from so2docs.extensions.recipes import threads
 from so2docs.extensions.recipes.answers import draw_pairs
-from so2docs.extensions.recipes.catalog import NAMES, load_recipe
 from so2docs.extensions.recipes.options import RecipeOptions, choose_recipe
 from so2docs.extensions.recipes.passages import Splitter, make_splitter
 from so2docs.extensions.recipes.recipe import Recipe
@@ -30,9 +29,6 @@ from so2docs.options import sites
 HOST = "beer.stackexchange.com"
 ATTRIBUTED = RecipeOptions(attribution=True).transform
 assert ATTRIBUTED is not None
-RECIPES = [name for name in NAMES if not load_recipe(name).files]
-SAMPLES_OF_RECIPES = {"triplets": "triplets:TRIPLETS", "blocks": "blocks:BLOCKS"}
-"""Recipes in `samples/recipes`, by the name of their oracle."""
 TABLES = {"comments", "links", "users"}
 
 
