@@ -118,11 +118,12 @@ def find_database(
         files, read_first = _find_tables(source, options)
         if POSTS not in [file.table for file in files]:
             raise OptionError(f"a database needs the posts; add posts to {flag('only')}")
+        paths = [file.file for file in (*read_first, *files)]
         inputs = {file.table.name: File.of_table(file) for file in (*read_first, *files)}
     host = options.site or source.published_host() or published_host(site_from_name(path))
     record = make_record("sqlite", FORMAT, recorded(options), inputs.values(), host)
     output = os.fspath(database) if database is not None else f"{site_from_name(path)}.db"
-    return DatabaseFile(output, record, source, options)
+    return DatabaseFile(output, record, paths, source, options)
 
 
 def _find_tables(
@@ -156,9 +157,14 @@ class DatabaseFile(Product[Database]):
     noun = "database"
 
     def __init__(
-        self, path: str, provenance: Provenance, source: Source, options: DatabaseOptions
+        self,
+        path: str,
+        provenance: Provenance,
+        inputs: list[str | None],
+        source: Source,
+        options: DatabaseOptions,
     ) -> None:
-        super().__init__(path, provenance, [file.name for file in provenance.input])
+        super().__init__(path, provenance, inputs)
         self.options, self._source = options, source
         self._files: list[TableFile] = []
 
