@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -67,15 +66,6 @@ def test_report_is_json(folder: Path) -> None:
     assert (report["rows"], report["questions"], report["answers"]) == (22, 8, 11)
     assert report["output_bytes"] == (folder / "questions.jsonl.gz").stat().st_size
     assert report["dump_bytes"] == (folder / "Posts.xml").stat().st_size
-
-
-def test_refuses_to_overwrite(folder: Path) -> None:
-    (folder / "questions.jsonl.gz").write_text("precious")
-    result = run("convert", "Posts.xml", cwd=folder, code=1)
-    assert re.fullmatch(
-        r"so2docs: questions\.jsonl\.gz: exists .* --update, .* --force\n", result.stderr
-    )
-    assert (folder / "questions.jsonl.gz").read_text() == "precious"
 
 
 def test_a_missing_dump_is_a_one_line_error(folder: Path) -> None:

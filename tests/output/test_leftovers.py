@@ -75,30 +75,6 @@ def test_a_temporary_folder_in_use_stays(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "command"),
-    [
-        (".q.jsonl.manifest", ["convert", "old.xml", "q.jsonl", "--card", "-q"]),
-        ("README.md", ["convert", "old.xml", "q.jsonl", "--card", "-q"]),
-        ("r.json", ["convert", "old.xml", "q.jsonl", "--report", "r.json", "-q"]),
-        ("q.db", ["sqlite", "old.xml", "q.db", "-q"]),
-        ("q.metadata.json", ["sqlite", "old.xml", "q.db", "-q"]),
-    ],
-)
-def test_the_same_command_removes_leftovers_after_a_kill(
-    name: str, command: list[str], folder: Path
-) -> None:
-    so2docs.convert(folder / "old.xml", folder / "old.jsonl")
-    killed("os.rename", name, command, folder)
-    assert list(folder.glob("*.part")) + list(folder.glob(".*.part"))
-    result = run_python("-m", "so2docs", *command, cwd=folder, code=None)
-    assert (result.returncode, result.stderr) == (0, "")
-    assert (folder / name).exists()
-    names = {path.name for path in folder.iterdir() if path.suffix in (".part", ".lock", ".spill")}
-    assert names == set()
-
-
 def test_a_shortage_before_the_start_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,9 +3,7 @@
 import os
 import sys
 import threading
-from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from support.command import run
@@ -14,16 +12,8 @@ from support.dumps import left_by, question, write_dump
 import so2docs
 from so2docs.errors import OutputError
 from so2docs.errors import OutputError as LostFileError
-from so2docs.output.new_files import NewFiles, clean_up, output_lock, write_file
+from so2docs.output.new_files import NewFiles, clean_up, write_file
 from so2docs.output.part_files import part_path
-
-WRITERS = {
-    "convert": (["convert", "Posts.xml", "made.jsonl"], "made.jsonl"),
-    "card": (["convert", "Posts.xml", "q.jsonl", "--card"], "README.md"),
-    "report": (["convert", "Posts.xml", "q.jsonl", "--report", "new"], "new"),
-    "diff": (["diff", "old.jsonl", "new.jsonl", "new"], "new"),
-    "sqlite": (["sqlite", "Posts.xml", "new.db"], "new.db"),
-}
 
 
 @pytest.fixture(scope="module")
@@ -43,31 +33,6 @@ def folder(made: Path, tmp_path: Path) -> Path:
     for path in made.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     return tmp_path
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files here")
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("force", [[], ["--force"]], ids=["", "forced"])
-def test_a_file_has_one_writer(
-    writer: str, force: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = SimpleNamespace(monotonic=count(0, 100).__next__, sleep=lambda seconds: None)
-    monkeypatch.setattr("so2docs.output.new_files.time", clock)  # The wait ends at once.
-    command, name = WRITERS[writer]
-    (folder / name).write_bytes(b"") if force else None
-    before = left_by(folder / name)
-    with output_lock(str(folder / name)):
-        result = run(*command, *force, "-q", cwd=folder)
-        assert (result.returncode, result.stdout) == (1, "")
-        assert f"{name}: another so2docs process is writing it and holds " in result.stderr
-        assert result.stderr.count("\n") == 1
-        assert (folder / name).exists() == bool(force)
-    if writer not in ("card", "report"):  # Commands whose outputs are complete, or resumed.
-        assert left_by(folder / name) == before
-    result = run(*command, *force, "-q", cwd=folder)
-    assert (result.returncode, result.stderr) == (0, "")
-    assert (folder / name).stat().st_size
-    assert not list(folder.glob("*.part*")) + list(folder.glob(".*.lock"))
 
 
 def test_small_files_of_several_processes_are_whole(tmp_path: Path) -> None:
@@ -116,16 +81,6 @@ def test_removes_published_files_after_a_failure(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
     make()
     assert sorted(os.listdir(tmp_path)) == [".side", "main", "other"]
-
-
-def test_replaces_the_target_of_a_link(tmp_path: Path) -> None:
-    (tmp_path / "away").mkdir()
-    (tmp_path / "away" / "report").write_bytes(b"former")
-    (tmp_path / "link").symlink_to(tmp_path / "away" / "report")
-    write_file(str(tmp_path / "link"), b"latter")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "away" / "report").read_bytes() == b"latter"
-    assert sorted(os.listdir(tmp_path)) == ["away", "link"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open files")

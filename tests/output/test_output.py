@@ -94,15 +94,6 @@ def test_a_file_of_the_same_size_is_not_mistaken_for_the_output(there: str, tmp_
     assert Path(paths[0]).read_bytes() == b"former"
 
 
-def test_publishing_over_a_folder_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "file").touch()
-    path = str(tmp_path / "folder")
-    message = "Access is denied|Access denied" if os.name == "nt" else "Is a directory"
-    with pytest.raises(OutputError, match=f"folder: cannot be written: ({message})\\.?; fix this"):
-        publish([(path, write_part(path, b""))])
-
-
 @pytest.mark.parametrize("link", [os.link, os.symlink])
 def test_does_not_write_into_an_existing_temporary_file(
     link: Callable[[Path, Path], None], tmp_path: Path

@@ -18,7 +18,6 @@ from support.messages import heard
 from support.places import LONG
 
 import so2docs
-from so2docs.output.new_files import output_lock
 from so2docs.pipeline import bucket as bucket_side
 from so2docs.pipeline.second_pass import SecondPass
 from so2docs.scan import table as chunk_tables
@@ -353,15 +352,6 @@ def test_a_spill_in_use_is_not_touched(conversion: Conversion, expected: dict[st
     assert left_by(conversion.output) == expected
 
 
-def test_an_existing_output_is_refused_before_anything_is_made(conversion: Conversion) -> None:
-    output = conversion.output
-    output.write_bytes(b"dear")
-    with pytest.raises(so2docs.OutputError, match=r"exists.*; choose another output"):
-        conversion.run()
-    assert left_by(output) == {output.name: b"dear"}
-    conversion.run(force=True)
-
-
 def test_standard_output_leaves_no_spill(tmp_path: Path, dump: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
@@ -370,17 +360,3 @@ def test_standard_output_leaves_no_spill(tmp_path: Path, dump: Path) -> None:
     with pytest.raises(so2docs.MalformedDumpError):
         so2docs.convert(bad, "-", jobs=1, work_dir=work)
     assert not list(work.iterdir())
-
-
-@pytest.mark.skipif(os.name != "posix", reason="locks files")
-def test_an_output_is_written_by_one_conversion(conversion: Conversion, tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
-    output = conversion.output
-    lock = output.with_name(f".{output.name}.lock")
-    with output_lock(str(output)):
-        with pytest.raises(so2docs.OutputError, match=r"gz: another so2docs process"):
-            conversion.run(work_dir=tmp_path / "work")
-        assert [*output.parent.iterdir()] == [lock]
-    lock.touch()  # The state after a killed process.
-    conversion.run(work_dir=tmp_path / "work")
-    assert not lock.exists()

@@ -16,12 +16,10 @@ import pytest
 from support.command import run, run_python
 from support.dumps import row, write_dump
 from support.messages import heard
-from support.places import version
 
 import so2docs
 from so2docs.errors import OptionError, OutputError
 from so2docs.output.formats import Format
-from so2docs.output.product import ExistingOutputError
 
 Posts = list[dict[str, Any]]
 
@@ -323,27 +321,6 @@ def test_missing_provenance_is_reported(pair: tuple[Path, Path]) -> None:
         old.with_name(f".{old.name}.index").unlink()
         assert list(so2docs.diff(old, new)) == changes
     assert messages[-1].startswith(f"{old}: has no record")
-
-
-def test_nothing_is_overwritten(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    old, new = pair
-    before = old.read_bytes()
-    for force in (False, True):
-        with pytest.raises(OutputError):
-            so2docs.diff(old, new).write(old, force=force)
-    written = tmp_path / "changes.jsonl"
-    so2docs.diff(old, new).write(written)
-    whole = version(written)
-    assert (
-        so2docs.diff(old, new).write(written).as_dict() == so2docs.diff(old, new).count().as_dict()
-    )
-    assert version(written) == whole
-    with pytest.raises(ExistingOutputError, match=r"\(without ignore\)") as refused:
-        so2docs.diff(old, new, ignore="Score").write(written)
-    assert refused.value.state == "other options"
-    assert version(written) == whole
-    so2docs.diff(old, new).write(written, force=True)
-    assert old.read_bytes() == before
 
 
 def test_the_commands(pair: tuple[Path, Path], tmp_path: Path) -> None:

@@ -400,37 +400,6 @@ def test_files_for_datasette_are_kept_without_force(kind: str, tmp_path: Path) -
 
 
 @pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="needs the limits of POSIX")
-def test_a_full_disk_while_writing(tmp_path: Path) -> None:
-    write_dump(
-        tmp_path / "d" / "Posts.xml", *(question(n, Body="x y z " * 900) for n in range(4_000))
-    )
-    script = """
-import resource, so2docs
-resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
-try:
-    so2docs.to_sqlite("d", "q.db", jobs=1)
-except so2docs.So2docsError as error:
-    print(error)
-"""
-    result = run_python("-c", script, cwd=tmp_path)
-    assert result.stdout
-    assert "cannot be written" in result.stdout or "disk" in result.stdout
-    assert [path.name for path in tmp_path.iterdir()] == ["d"]
-
-
-def test_an_existing_database_stays_if_the_next_one_fails(tmp_path: Path) -> None:
-    dump = write_dump(tmp_path / "d" / "Posts.xml", *posts(5))
-    so2docs.to_sqlite(dump, tmp_path / "q.db")
-    before = (tmp_path / "q.db").read_bytes()
-    write_dump(dump, b"<row Id=1>")
-    with pytest.raises(so2docs.DumpError):
-        so2docs.to_sqlite(dump, tmp_path / "q.db", force=True)
-    assert (tmp_path / "q.db").read_bytes() == before
-    assert not (tmp_path / "q.db.part").exists()
-
-
-@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="needs the signals of POSIX")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_stopped_midway_it_leaves_nothing(
@@ -449,33 +418,6 @@ def test_stopped_midway_it_leaves_nothing(
     assert process.returncode == code, stderr
     assert stderr.endswith(f"; {STARTS_OVER}\n")
     assert {path.name for path in tmp_path.iterdir()} == before
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs the signals of POSIX")
-def test_killed_midway_it_leaves_no_database_and_starts_over(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    script = """
-import os, signal, sys
-import so2docs
-from so2docs.extensions.tables.sqlite_writer import SqliteWriter
-SqliteWriter.finish = lambda self: os.kill(os.getpid(), signal.SIGKILL)
-so2docs.to_sqlite(sys.argv[1], sys.argv[2], jobs=1)
-"""
-    path = tmp_path / "q.db"
-    run_python("-c", script, SITE, path, code=-signal.SIGKILL)
-    names = {entry.name for entry in tmp_path.iterdir()}
-    assert not any(name.endswith((".db", ".json")) for name in names)
-    assert {"q.db.part", ".q.db.lock"} < names
-    with caplog.at_level("INFO", "so2docs"):
-        so2docs.to_sqlite(SITE, path)
-    assert f"{path}.part: is left from an interrupted run; starting over" in caplog.messages
-    assert {entry.name for entry in tmp_path.iterdir()} == {
-        *(".q.db.record", ".q.db.strays.gz"),
-        "q.db",
-        "q.metadata.json",
-        "q.datasette.yaml",
-    }
 
 
 @pytest.mark.long

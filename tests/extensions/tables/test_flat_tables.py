@@ -6,9 +6,6 @@ import os
 import pickle
 import re
 import shutil
-import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
@@ -21,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from isal import isal_zlib
 from make_dump import make_dump
-from support.command import COMMAND, run, run_python
+from support.command import run, run_python
 from support.dumps import question, row, some_rows, write_dump
 from support.flat_oracle import read_back, rows_of, summary, tables_in
 from support.packed import BZIP2, Counting, seven_zip, with_noise
@@ -31,13 +28,11 @@ from support.table_sites import SITE
 import so2docs
 from so2docs.dump import storage
 from so2docs.dump.dump import Dump
-from so2docs.errors import STARTS_OVER
 from so2docs.extensions.tables import tables as flat_tables
 from so2docs.extensions.tables.options import TableOptions
 from so2docs.options.choices import BodyAs, Core, TableFormat
 from so2docs.options.option import entries
 from so2docs.options.table import Options
-from so2docs.output.part_files import LOCK, part_path, side_file
 from so2docs.output.product import ExistingOutputError
 from so2docs.scan import table as scan_table
 from so2docs.scan.chunk import ChunkResult, ChunkTask, read_chunk
@@ -243,30 +238,6 @@ def test_refuses_tables_of_another_dump_or_option(site: Path, tmp_path: Path) ->
     assert pq.read_table(out / "Posts.parquet").column("Id").to_pylist() == [1]
 
 
-def test_a_file_of_unknown_origin_is_not_overwritten(site: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "Posts.parquet").write_bytes(b"mine")
-    with pytest.raises(ExistingOutputError, match=r"Posts\.parquet: .* no record") as refused:
-        so2docs.tables(site, out)
-    assert refused.value.state == "unknown"
-    assert (out / "Posts.parquet").read_bytes() == b"mine"
-    assert so2docs.tables(site, out, force=True)["posts"].is_new
-
-
-def test_a_changed_file_is_written_again(site: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    so2docs.tables(site, out, only="posts")
-    whole = (out / "Posts.parquet").read_bytes()
-    for changed in (whole[:100], whole.replace(b"P", b"Q", 1)):
-        (out / "Posts.parquet").write_bytes(changed)
-        with pytest.raises(ExistingOutputError, match="is not the file") as refused:
-            so2docs.tables(site, out, only="posts")
-        assert refused.value.state == "unknown"
-    so2docs.tables(site, out, only="posts", update=True)
-    assert (out / "Posts.parquet").read_bytes() == whole
-
-
 def test_a_damaged_record(site: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     so2docs.tables(site, out, only="tags")
@@ -320,18 +291,6 @@ def test_the_record_does_not_depend_on_the_folder(
     assert so2docs.tables(site, "a")["tags"].path == os.path.join("a", "Tags.parquet")
 
 
-def test_parts_of_a_killed_command_are_removed(site: Path, tmp_path: Path) -> None:
-    """A command killed while renaming leaves parts, also of files that did not change."""
-    out = tmp_path / "out"
-    so2docs.tables(site, out, only="posts")
-    before = contents(out)
-    file = next(out.rglob("Posts.parquet"))
-    for path in (part_path(str(file)), side_file(str(out / "Posts.parquet"), LOCK)):
-        Path(path).write_bytes(b"")
-    so2docs.tables(site, out, only="posts")
-    assert contents(out) == before
-
-
 def test_a_dump_changed_during_the_run(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,46 +315,6 @@ def test_a_damaged_table_leaves_nothing(form: TableFormat, site: Path, tmp_path:
     with pytest.raises(so2docs.MalformedDumpError, match="row"):
         so2docs.tables(site, out, only="posts", format=form)
     assert not out.exists()
-
-
-@pytest.mark.long
-def test_killed_and_run_again(site: Path, tmp_path: Path) -> None:
-    """After a kill at any moment, the same command ends with the files of an undisturbed run."""
-    write_dump(site / "Posts.xml", *some_rows(30_000, body_bytes=500))
-    so2docs.tables(site, tmp_path / "calm")
-    out = tmp_path / "out"
-    command = [*COMMAND, "tables", str(site), str(out), "--jobs", "1", "-q"]
-    for seconds in (0.3, 0.6, 0.9, 1.2):
-        process = subprocess.Popen(command)
-        time.sleep(seconds)
-        process.send_signal(signal.SIGKILL if os.name != "nt" else signal.SIGTERM)
-        process.wait()
-    assert subprocess.run(command, check=False).returncode == 0
-    assert contents(out) == contents(tmp_path / "calm")
-    assert not list(out.rglob("*.part"))
-
-
-@pytest.mark.skipif(os.name == "nt", reason="there are no limits of file sizes on Windows")
-@pytest.mark.parametrize("form", ["parquet", "sqlite"])
-def test_a_full_disk(form: str, site: Path, tmp_path: Path) -> None:
-    """In every format, the error is one line, and no files are left."""
-    import resource
-
-    write_dump(site / "Posts.xml", *some_rows(100, body_bytes=1200, dense=True))
-    words = ["tables", str(site), str(tmp_path / "out"), "--format", form, "--jobs", "1", "-q"]
-    words += ["--only", "posts"]
-    most = {"parquet": 100_000, "sqlite": 140_000}[form]
-    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, unlimited[1]))
-    try:
-        limited = run(*words)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
-    assert limited.returncode == 1
-    assert "cannot be written" in limited.stderr
-    assert limited.stderr.count("\n") == 1
-    assert STARTS_OVER in limited.stderr
-    assert not (tmp_path / "out").exists()
 
 
 def test_one_table_file_brings_those_next_to_it(site: Path, tmp_path: Path) -> None:
