@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import lt
 
 from so2docs.counts import LEAST, MOST, added_by
 from so2docs.domain import FIRST_FABRICATED_ID
+from so2docs.options.choices import Core
+from so2docs.parse import core
+from so2docs.parse.core import Added
 from so2docs.parse.posts import milliseconds
 from so2docs.parse.rows import Malformed, TextRow
 from so2docs.plugin import Counts
 from so2docs.scan.chunk import Visitor
+from so2docs.schema import OTHER, Table
 
 _DATES = ("CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "Date")
+_DATE_LENGTH = len("2016-12-10T00:00:00.000")
+
+Buffers = tuple[int, bytes, bytes, bytes, bytes]
+"""A column: number of nulls, validity, values, offsets, offsets of lists."""
 
 
 def _keep_first(current: object, added: object) -> object:
@@ -77,17 +87,67 @@ class RowFacts(Counts):
             values = () if is_made_up else [row[name] for name in _DATES if name in row]
             dates = [value for value in values if milliseconds(value) is not None]
             self.misfit_dates += len(values) - len(dates)
-            if dates:
-                self.first_date = min(self.first_date or dates[0], *dates)
-                self.last_date = max(self.last_date, *dates)
+            self._add_dates([f"{date[:19]}.{date[20:]:0<3}" for date in dates])
+
+    def _add_dates(self, dates: list[str]) -> None:
+        if dates:
+            self.first_date = min(self.first_date or dates[0], *dates)
+            self.last_date = max(self.last_date, *dates)
+
+    def add_columns(self, count: int, columns: Mapping[str, Buffers]) -> bool:
+        """Do the same with columns; return False, and do nothing, if their values are unusual.
+
+        Args:
+            count: Number of rows.
+            columns: Number of nulls, validity and values of each column: see `read_columns`.
+        """
+        others, *_ = columns[OTHER]
+        ids = memoryview(columns["Id"][2]).cast("q").tolist()
+        is_ascending = (self.last_id or 0) < ids[0] and all(map(lt, ids, ids[1:]))
+        if others < count or not is_ascending or ids[-1] >= FIRST_FABRICATED_ID:
+            return False
+        self.rows += count
+        self.first_id = ids[0] if self.first_id is None else self.first_id
+        self.last_id = ids[-1]
+        for name, (nulls, _, values, *_) in columns.items():
+            if nulls < count and name != OTHER:
+                self.columns[name] += count - nulls
+            if name in _DATES:
+                text = values.decode()
+                starts = range(0, len(text), _DATE_LENGTH)
+                self._add_dates([text[at : at + _DATE_LENGTH] for at in starts])
+        return True
 
 
 class FactsVisitor(Visitor):
-    """Collects the facts of a chunk."""
+    """Collects the facts of a chunk.
 
-    def __init__(self) -> None:
+    Args:
+        table: Table of the chunk.
+        core_name: The core to use.
+    """
+
+    slice_bytes = 1024 * 1024  # Making the columns takes 0.3 ms per slice.
+
+    def __init__(self, table: Table, core_name: Core) -> None:
         super().__init__()
         self._facts = RowFacts()
+        self._is_compiled = core_name == "compiled"
+        self._names = (*table.attributes, OTHER)
+        kinds = {"Id": 1, OTHER: 5, **dict.fromkeys(_DATES, 2)}
+        self._kinds = bytes(kinds.get(name, 0) for name in self._names)
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        """Add the facts about a slice whose rows the compiled core can read."""
+        if not self._is_compiled:
+            return None
+        names = tuple(name.encode() for name in self._names)
+        parsed = core.compiled.read_columns(data, names, self._kinds)
+        if parsed is None:
+            return None
+        count, last_id, columns = parsed
+        is_added = self._facts.add_columns(count, dict(zip(self._names, columns, strict=True)))
+        return (count, last_id) if is_added else None
 
     def add(self, rows: list[TextRow]) -> None:
         """Add the facts about rows of the chunk."""

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -18,6 +19,7 @@ from so2docs.dump.kinds import SITES, check_root
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import has_root
 from so2docs.extensions.inspection.facts import FactsVisitor, RowFacts
+from so2docs.parse.core import choose_core
 from so2docs.plugin import (
     DUMP,
     POSTS,
@@ -267,7 +269,8 @@ def _read(table: TableFile, reader: TableReader, folder: str) -> InspectedTable:
     """Read a whole table and collect its facts; a `DumpError` becomes its `problem`."""
     result, facts = InspectedTable(table.table.file, table.size), RowFacts()
     try:
-        with reader.open(table, lambda _: FactsVisitor, folder) as (dump, results):
+        visitor = partial(FactsVisitor, table.table, choose_core("auto"))
+        with reader.open(table, lambda _: visitor, folder) as (dump, results):
             result.encoding = dump.encoding
             for chunk in results:
                 facts.check_order(chunk.value.first_id)

@@ -50,6 +50,19 @@ def write(folder: Path, file: str = "", change: Change = str) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("dump", [SITE, "own"])
+def test_both_cores_find_the_same(
+    dump: Path | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shorten_date(text: str) -> str:
+        return text.replace("T10:00:00.000", "T10:00:00.5")
+
+    dump = write(tmp_path / "tea", "Badges.xml", shorten_date) if dump == "own" else dump
+    compiled = so2docs.inspect(dump, jobs=1)
+    monkeypatch.setenv("SO2DOCS_CORE", "python")
+    assert so2docs.inspect(dump, jobs=1) == compiled
+
+
 def test_a_valid_site_has_no_remarks(tmp_path: Path) -> None:
     inspection = so2docs.inspect(write(tmp_path / "tea"), jobs=1)
     assert inspection.is_sound
