@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from so2docs.options.signatures import spell_out
     from so2docs.options.sites import site_from_name, without_date
     from so2docs.options.table import like, options_of
-    from so2docs.output.file import Target
+    from so2docs.output.file import Output
     from so2docs.output.new_files import NewFiles, temporary_folder, write_file
     from so2docs.output.product import Product, read_provenance, read_recipe
     from so2docs.output.provenance import UP_TO_DATE, File, Provenance, make_record
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 # ]]]
 __all__ = [
     "ANSWERS", "DUMP", "POSTS", "UP_TO_DATE", "Counts", "DumpError", "EachDump", "File", "NewFiles",
-    "OptionError", "OutputError", "Product", "Provenance", "Report", "Shown", "So2docsError",
-    "Source", "Target", "allow_any_encoding", "as_size", "bar", "command", "did_you_mean",
+    "OptionError", "Output", "OutputError", "Product", "Provenance", "Report", "Shown",
+    "So2docsError", "Source", "allow_any_encoding", "as_size", "bar", "command", "did_you_mean",
     "find_hook", "flag", "for_html", "for_terminal", "given_keywords", "is_output", "like", "log",
     "make_record", "on_one_line", "option", "options_of", "parse_document", "plural", "printable",
     "product_options", "quiet", "read_lines", "read_options", "read_provenance", "read_recipe",
@@ -68,9 +68,9 @@ __all__ = [
 _MODULES = {
     "ANSWERS": "schema", "Counts": "counts", "DUMP": "schema", "DumpError": "errors",
     "EachDump": "registry", "File": "output.provenance", "NewFiles": "output.new_files",
-    "OptionError": "errors", "OutputError": "errors", "POSTS": "schema",
+    "OptionError": "errors", "Output": "output.file", "OutputError": "errors", "POSTS": "schema",
     "Product": "output.product", "Provenance": "output.provenance", "Report": "report",
-    "Shown": "progress", "So2docsError": "errors", "Source": "dump.source", "Target": "output.file",
+    "Shown": "progress", "So2docsError": "errors", "Source": "dump.source",
     "UP_TO_DATE": "output.provenance", "allow_any_encoding": "commands.terminal",
     "as_size": "report", "bar": "progress", "command": "commands.options", "did_you_mean": "errors",
     "find_hook": "registry", "flag": "errors", "for_html": "escape", "for_terminal": "escape",

@@ -14,6 +14,7 @@ from pathlib import Path
 from so2docs.dump.source import Source
 from so2docs.options.request import tables_to_nest
 from so2docs.options.table import Options, RunOptions
+from so2docs.output.new_files import NewFiles
 from so2docs.output.paths import OutputPaths
 from so2docs.parse import core
 from so2docs.pipeline.maps import map_posts, map_users
@@ -67,7 +68,10 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
             clock.step(step.table.name, counts.rows, counts.spill_bytes, counts.bytes)
         spill.index()
         spill.merge_only(step.table.sequence for step in session.tables)
-        SecondPass(spill, options, names, users=users).run(workers, report)
+        with NewFiles() as new_files:
+            SecondPass(spill, options, names, session.provenance, users).run(
+                workers, report, new_files
+            )
     clock.step("nesting and writing", report.rows, report.output_bytes, 0)
     print(report)
     spill.remove()

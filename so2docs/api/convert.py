@@ -36,7 +36,7 @@ from so2docs.options.table import (
     RunOptions,
     taken_by,
 )
-from so2docs.output.new_files import NewFiles, output_lock, write_file
+from so2docs.output.new_files import write_file
 from so2docs.output.part_files import REPORT, check_own
 from so2docs.output.paths import OutputOfConversion, OutputPaths
 from so2docs.output.provenance import Provenance
@@ -212,23 +212,16 @@ def _run(
         finish: Called with the report once the output is complete, before the spill is removed, so
             that a conversion killed in the call can be resumed.
     """
-    is_once, replaces = _is_once(files), run.force or run.update
+    is_once = _is_once(files)
+    output = OutputOfConversion(names, Provenance.of(files, options))
     if _is_fresh(files, run, names):
-        output = OutputOfConversion(names, Provenance.of(files, options))
         existing = output.find(force=run.force, update=run.update)
         if existing is not None:
             return existing
-        replaces = output.replaces
-        if not replaces:
-            names.check_side_files()
     with opened_spill(names, restart=run.restart or is_once, is_once=is_once) as spill:
-        with disk_errors(), output_lock(names.output):
-            session = Session(files, spill, options, names, run)
-            try:
-                with NewFiles() as new_files:
-                    report = session.run(new_files, replaces=replaces)
-            finally:
-                names.remove_temporaries()
+        with disk_errors():
+            output.write = Session(files, spill, options, names, run).run
+            report = output.build(force=run.force, update=run.update)
             finish(report)
         # Release the lock first, so that a kill during the removal leaves a valid spill.
         with disk_errors():

@@ -97,18 +97,15 @@ class TransformOptions:
         """Change documents (`merge.Document`), and add to the counts of rows."""
         return documents
 
-    def finish(self, names: Any, file: Any, report: Any) -> tuple[list[Any], Any]:
-        """Make `Transform.files` from the output.
+    def finish(self, names: Any, files: Any, provenance: Any, report: Any) -> None:
+        """Make `Transform.files` from the complete output, which has its temporary name.
 
         Args:
             names: Paths of the output.
-            file: State of the output, which is not renamed.
+            files: The new files, which get the files that are made.
+            provenance: Provenance of the output, without counts.
             report: Report, to which the counts of the files are added.
-
-        Returns:
-            The states of the files, and that of their record or None.
         """
-        return [file], None
 
     @staticmethod
     def find_output(output: str | None, values: Mapping[str, Any]) -> str | None:

@@ -9,23 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from io import RawIOBase
 from typing import BinaryIO, Self
 
 from isal import isal_zlib
 
-from so2docs.options.choices import GZIPPED, Compression, split_compression
+from so2docs.options.choices import Compression
 from so2docs.output import index
 from so2docs.output.compression import SEGMENT_BYTES, compress, stream_header, stream_trailer
 from so2docs.output.new_files import NewFiles
-from so2docs.output.part_files import (
-    FileState,
-    explain_errors,
-    finish_file,
-    part_path,
-    remove,
-)
+from so2docs.output.part_files import FileState, explain_errors, finish_file, part_path
 from so2docs.output.segments import Copy, Journal, Segment, copy_all, copy_by_reading
 from so2docs.standard_streams import open_standard_output
 from so2docs.store.disk import write_all
@@ -35,11 +28,10 @@ class Output:
     """An output file, which has a temporary name until it is complete; `-` is standard output.
 
     Args:
+        files: The new files, to which the file is added once it is complete.
         path: The final name.
         compression: `gzip`, `zstd` or `none`.
         level: Compression level for bytes from `write`.
-        label: The part of the name that distinguishes the files of a split output; empty for a
-            single file.
         indexed: Whether to write an index next to the file; never for standard output.
 
     Attributes:
@@ -48,25 +40,24 @@ class Output:
 
     def __init__(
         self,
+        files: NewFiles,
         path: str,
         compression: Compression,
         *,
         level: int = 2,
-        label: str = "",
         indexed: bool = False,
     ) -> None:
         self.path = path
-        self.part = part_path(path)
-        self.label = label
         self.journal = Journal(stream_header(compression))
         self.compression: Compression = compression
+        self._files = files
         self._level = level
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._is_indexed = indexed and path != "-"
         self._index = index.index_path(path)
         self._file: RawIOBase | BinaryIO | None = None
-        self._name = path if path == "-" else self.part
+        self._part = path if path == "-" else part_path(path)
         if path == "-":
             open_standard_output()  # Fail now if it is closed.
 
@@ -76,14 +67,11 @@ class Output:
             if self.path == "-":
                 self._file = open_standard_output()
             elif is_new:
-                # Never open an existing file: the name may be a link to another file.
-                remove(self.part)
-                remove(part_path(self._index))
-                self._file = open(self.part, "xb", buffering=0)  # noqa: SIM115
+                self._files.begin(self._index)
+                self._file = open(self._files.begin(self.path), "xb", buffering=0)  # noqa: SIM115
             else:
-                self._file = open(self.part, "r+b", buffering=0)  # noqa: SIM115
+                self._file = open(self._part, "r+b", buffering=0)  # noqa: SIM115
                 self._file.seek(self.journal.size)
-                self._file.truncate()
             if is_new:
                 write_all(self._file, stream_header(self.compression))
         return self._file
@@ -109,7 +97,7 @@ class Output:
     def place(self, segment: Segment) -> list[Copy]:
         """Append a segment; for data in a temporary file, return the copies to make later."""
         copies = []
-        with explain_errors(self._name):
+        with explain_errors(self._part):
             file = self._open()
             if not segment.path:
                 write_all(file, segment.data)
@@ -120,7 +108,7 @@ class Output:
             else:
                 at = self.journal.size
                 file.seek(at + segment.size)
-                copies = [Copy(segment.path, segment.offset, segment.size, self.part, at)]
+                copies = [Copy(segment.path, segment.offset, segment.size, self._part, at)]
         if self._is_indexed:
             with self._open_index() as index_file:
                 index.add_answers(index_file, segment.answer_ids)
@@ -143,19 +131,20 @@ class Output:
         journal = self.journal
         trailer = stream_trailer(self.compression, journal)
         size, crc = journal.size + len(trailer), isal_zlib.crc32(trailer, journal.crc)
-        with explain_errors(self._name):
+        with explain_errors(self._part):
             file = self._open()
             write_all(file, trailer)
             if self.path == "-":
                 file.flush()
-                return FileState(size, crc, self.label)
+                return FileState("-", size, crc)
         self.close()
-        state = replace(finish_file(self.path), size=size, crc=crc, label=self.label)
+        state = finish_file(self.path, crc)
+        self._files.add(self.path, state)
         if self._is_indexed or record:
             entries = journal if self._is_indexed else None
-            with open(self.part, "rb") as part, self._open_index() as index_file:
+            with open(self._part, "rb") as part, self._open_index() as index_file:
                 index.complete(index_file, entries, journal.size, part, record=record, crc=crc)
-            state = replace(state, index=finish_file(self._index))
+            self._files.add(self._index, finish_file(self._index))
         return state
 
     def __enter__(self) -> Self:
@@ -169,32 +158,3 @@ class Output:
         if self._file is not None and self.path != "-":
             self._file.close()
             self._file = None
-
-    def discard(self) -> None:
-        """Remove the temporary files of the output and its index."""
-        self.close()
-        if self.path != "-":
-            remove(self.part)
-            remove(part_path(self._index))
-
-
-class Target(Output):
-    """A new file that a command writes from start to end.
-
-    Leaving the context without an error completes the file, and adds it to the new files.
-    """
-
-    def __init__(
-        self, files: NewFiles, path: str, *, level: int = 2, indexed: bool = False
-    ) -> None:
-        compression = split_compression(path)[1] or ("gzip" if path.endswith(GZIPPED) else "none")
-        super().__init__(path, compression, level=level, indexed=indexed)
-        self.record = b""
-        self._files = files
-
-    def __exit__(self, *exception: object) -> None:
-        try:
-            if exception[0] is None:
-                self._files.add(self.path, self.seal(self.record))
-        finally:
-            self.close()

@@ -1,8 +1,7 @@
 """Write the files of a command together: all of them are renamed at the end, or none.
 
 Each file is written under a temporary name, synced to disk, and renamed with the others, a main
-file after the side files that describe it. A conversion can be resumed, so it records finished
-files in the spill; all other commands use this module.
+file after the side files that describe it.
 
 Each output has one writer at a time: two writers would mix their bytes in one file. The system
 releases a lock when the process ends, so an unlocked lock file was left by a killed process.
@@ -17,6 +16,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from isal import isal_zlib
+
 from so2docs.errors import OptionError, OutputError, So2docsError, flag, resumable
 from so2docs.output.part_files import (
     INDEX,
@@ -27,11 +28,12 @@ from so2docs.output.part_files import (
     check_replaceable,
     describe_missing_folder,
     explain_errors,
+    finish_file,
+    follow,
     part_path,
-    publish,
     remove,
     side_file,
-    write_part,
+    sync_folder,
 )
 from so2docs.store.disk import lock_file
 
@@ -182,12 +184,14 @@ folder."""
 class NewFiles(AbstractContextManager["NewFiles"]):
     """The new files of a command, under temporary names until the context ends.
 
-    At the end, all files are renamed to their final names; after an error, they are removed.
+    At the end, all finished files are renamed to their final names; after an error, none is. All
+    other temporary files are removed.
     """
 
     def __init__(self) -> None:
         self._locks = ExitStack()
         self._claimed: list[str] = []
+        self._begun: set[str] = set()
         self._finished: dict[str, FileState] = {}
         self._outdated: list[str] = []
 
@@ -219,14 +223,38 @@ class NewFiles(AbstractContextManager["NewFiles"]):
             check_replaceable(name, read)
         self._locks.enter_context(output_lock(path, seconds=seconds))
         self._claimed.append(path)
+        self._begun.add(part_path(path))
+
+    def begin(self, path: str) -> str:
+        """Return the temporary name of a new file; a file that has this name is removed."""
+        part = part_path(path)
+        with explain_errors(part):
+            remove(part)  # Never open an existing file: the name may be a link to another file.
+        self._begun.add(part)
+        return part
 
     def add(self, path: str, complete: FileState) -> None:
         """Add a finished file, to be renamed together with the other files."""
-        self._finished[path] = complete
+        if path != "-":
+            self._finished[path] = complete
 
     def write(self, path: str, data: bytes) -> None:
         """Write a small file, to be renamed together with the other files."""
-        self.add(path, write_part(path, data))
+        part = self.begin(path)
+        with explain_errors(part), open(part, "xb") as file:
+            file.write(data)
+        self.add(path, finish_file(path, isal_zlib.crc32(data)))
+
+    def change_name(self, path: str, final: str) -> None:
+        """Change the final name of a finished file, and that of its index."""
+        for old, new in ((path, final), (side_file(path, INDEX), side_file(final, INDEX))):
+            if old in self._finished:
+                self._finished[new] = self._finished.pop(old)
+
+    def leave_out(self, path: str) -> None:
+        """Leave out a finished file from which others are made, and its index."""
+        for name in (path, side_file(path, INDEX)):
+            self._finished.pop(name, None)
 
     def main_files(self) -> list[tuple[str, FileState]]:
         """Return the finished files: the claimed ones, then others that are not hidden."""
@@ -235,10 +263,9 @@ class NewFiles(AbstractContextManager["NewFiles"]):
         return [(path, self._finished[path]) for path in every if path in self._finished]
 
     def outdate(self, *paths: str) -> None:
-        """Mark old files for removal when the new files are renamed; new files are always kept.
+        """Mark old files for removal in this order, side files first, before the new are renamed.
 
-        They are removed in this order, side files first: a killed run must leave none without the
-        file that it describes.
+        New files are always kept. A killed run must leave no side file without its file.
         """
         self._outdated += paths
 
@@ -248,51 +275,47 @@ class NewFiles(AbstractContextManager["NewFiles"]):
             if kind is None:
                 self._publish()
                 is_done = True
-            else:
-                self._discard()
         finally:
+            for part in self._begun:
+                with suppress(OSError):
+                    os.unlink(part)
             # A lock file that cannot be removed is harmless, because the next process reuses it.
             with suppress(OSError), resumable(False, is_done=is_done):
                 self._locks.close()
 
     def _publish(self) -> None:
         # Rename the record, which is added last, first: no file must be without its record.
-        side = [path for path in reversed(self._finished) if path not in self._claimed]
-        main = [path for path in reversed(self._claimed) if path in self._finished]
-        files = [(path, self._finished[path]) for path in (*side, *main)]
-        every = dict(pair for path, file in files for pair in file.all_files(path))
-        new = [path for path in every if not os.path.lexists(path)]
+        paths = [path for path in reversed(self._finished) if path not in self._claimed]
+        paths += [path for path in reversed(self._claimed) if path in self._finished]
+        published: list[str] = []
         try:
-            for path in dict.fromkeys(self._outdated):
-                if path not in every:
+            for path in self._outdated:
+                if path not in self._finished:
                     with explain_errors(path):
                         remove(path)
-            publish(files)
+            for path in paths:
+                is_new = not os.path.lexists(path)
+                with explain_errors(path):
+                    os.replace(self._finished[path].part, follow(path))
+                published += [path] * is_new
+            for folder in {os.path.dirname(follow(path)) or "." for path in paths}:
+                with explain_errors(folder):
+                    sync_folder(folder)
         except BaseException:
             # Remove the files already renamed, so that a repeated command does not find them.
-            for path in new:
-                with suppress(OSError, So2docsError):
-                    if every[path].is_at(path):
-                        os.unlink(path)
-            self._discard()
+            for path in published:
+                with suppress(OSError):
+                    os.unlink(path)
             raise
-
-    def _discard(self) -> None:
-        for path in dict.fromkeys([*self._claimed, *self._finished]):
-            _remove_unfinished(path)
-
-
-def _remove_unfinished(path: str) -> None:
-    for name in (path, side_file(path, INDEX), side_file(path, RECORD)):
-        with suppress(OSError):
-            os.unlink(part_path(name))
 
 
 def clean_up(path: str) -> None:
     """Remove the unfinished files of a product, left by a killed process with its lock file."""
     if os.path.exists(side_file(path, LOCK)):
         with suppress(OSError, So2docsError), output_lock(path, seconds=0):
-            _remove_unfinished(path)
+            for name in (path, side_file(path, INDEX), side_file(path, RECORD)):
+                with suppress(OSError):
+                    os.unlink(part_path(name))
 
 
 def write_file(path: str, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Check output paths, make temporary names, and rename files to their final names.
+"""Check output paths, and name temporary files and side files.
 
 Programs that read a folder or a glob of outputs must skip index, strays, manifest and lock. Some
 (Spark, Arrow, Hugging Face, shells) skip names with a leading dot. Others (DuckDB, Polars,
@@ -6,8 +6,7 @@ ClickHouse) are given globs such as `*.parquet`, which skip names without a data
 of a side file contains the whole name of its output, so that outputs in two formats do not share
 side files.
 
-A file has a temporary name until it is complete. It is identified by inode and modification time,
-so that another file of the same size is not mistaken for it.
+A file has a temporary name until it is complete.
 """
 
 from __future__ import annotations
@@ -15,15 +14,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from isal import isal_zlib
 
-from so2docs.dump.storage import FileIdentity, identify
 from so2docs.errors import (
     OutputError,
     OutputExistsError,
@@ -162,30 +160,14 @@ class FileState:
     """A complete and synced file under its temporary name.
 
     Attributes:
+        part: The temporary name; `-` for standard output.
         size: Size in bytes.
         crc: CRC-32 of these bytes; None for a file written by a library.
-        label: The part of the name that distinguishes the files of a split output; empty for a
-            single file.
-        identity: Device, inode and modification time; None for standard output.
-        index: The index of the file, if any; both are renamed together.
     """
 
+    part: str
     size: int
     crc: int | None
-    label: str = ""
-    identity: FileIdentity | None = field(default=None, compare=False)
-    index: FileState | None = None
-
-    def all_files(self, path: str) -> list[tuple[str, FileState]]:
-        """Return pairs of final path and state, for the index (if any) and then the file itself."""
-        side = [(side_file(path, INDEX), self.index)] if self.index else []
-        return [*side, (path, self)]
-
-    def is_at(self, name: str) -> bool:
-        """Whether the file has this name now, temporary or final."""
-        with explain_errors(name), suppress(FileNotFoundError):
-            return identify(name) == self.identity
-        return False
 
 
 def crc_of(file: IO[bytes], size: int) -> int:
@@ -200,56 +182,15 @@ def crc_of(file: IO[bytes], size: int) -> int:
     return crc
 
 
-def write_part(path: str, data: bytes) -> FileState:
-    """Write a small file under its temporary name, sync it to disk, and return its state."""
+def finish_file(path: str, crc: int | None = None) -> FileState:
+    """Sync a temporary file to disk, and return its state."""
     part = part_path(path)
-    try:
-        with explain_errors(part):
-            remove(part)  # Never open an existing file: the name may be a link to another file.
-            with open(part, "xb") as file:
-                file.write(data)
-        return replace(finish_file(path), crc=isal_zlib.crc32(data))
-    except BaseException:
-        with suppress(OSError):
-            remove(part)
-        raise
+    with explain_errors(part), open(part, "r+b") as file:
+        os.fsync(file.fileno())
+        return FileState(part, file.seek(0, os.SEEK_END), crc)
 
 
-def finish_file(path: str) -> FileState:
-    """Sync a temporary file to disk, and return its state without a CRC-32."""
-    part = part_path(path)
-    with explain_errors(part):
-        with open(part, "r+b") as file:
-            os.fsync(file.fileno())
-        identity = identify(part)
-        return FileState(identity.size, None, identity=identity)
-
-
-def publish(files: Sequence[tuple[str, FileState]]) -> None:
-    """Rename finished files to their final names, in this order, each after its index.
-
-    Args:
-        files: Final path and state of each file.
-
-    Raises:
-        OutputError: A file was removed or changed; in this case, no file is renamed.
-    """
-    every = [pair for path, file in files if path != "-" for pair in file.all_files(path)]
-    for path, file in every:
-        if not file.is_at(part_path(path)):
-            raise OutputError(
-                f"{part_path(path)}: was removed or changed",
-                retry="make sure that no other program changes it",
-            )
-    for path, _ in every:
-        with explain_errors(path):
-            os.replace(part_path(path), follow(path))
-    for folder in {os.path.dirname(follow(path)) or "." for path, _ in every}:
-        with explain_errors(folder):
-            _sync_folder(folder)
-
-
-def _sync_folder(path: str) -> None:
+def sync_folder(path: str) -> None:
     """Sync a folder to disk, if the system can."""
     if os.name == "nt":
         return

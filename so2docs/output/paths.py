@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from so2docs.errors import DumpError, So2docsError
 from so2docs.options.choices import COMPRESSIONS, EXTENSIONS, FORMATS, Compression
 from so2docs.options.table import Options, OutputForm, RunOptions
 from so2docs.output import index
-from so2docs.output.new_files import write_file
+from so2docs.output.new_files import NewFiles, write_file
 from so2docs.output.part_files import (
     CARD,
     MANIFEST,
     PART,
     RECORD,
     STRAYS,
+    FileState,
     check_folder,
     check_replaceable,
     explain_errors,
@@ -230,11 +232,42 @@ class OutputPaths:
 
 
 class OutputOfConversion(Product[Report]):
-    """The output of a conversion as a product."""
+    """The output of a conversion as a product.
+
+    Attributes:
+        write: Writes the output under temporary names; set before the product is built.
+    """
+
+    write: Callable[[NewFiles], Report]
 
     def __init__(self, names: OutputPaths, provenance: Provenance) -> None:
         super().__init__(names.output, provenance)
         self._names = names
+
+    def find(self, *, force: bool, update: bool = False) -> Report | None:
+        """Find the output as any product; also reject a file that is not an index, but named so."""
+        report = super().find(force=force, update=update)
+        if report is None and not self.replaces:
+            self._names.check_side_files()
+        return report
+
+    def make(self, files: NewFiles) -> Report:
+        """Write the output, and mark the files of an earlier one for removal."""
+        report = self.write(files)
+        if self.path != "-":
+            earlier = self._names.earlier_files()
+            indexes = map(index.index_path, earlier)
+            files.outdate(*self._names.side_files, *indexes, *earlier)
+        self.provenance = self.provenance.having_read(report.dump_bytes)
+        return report
+
+    def counts(self, result: Report) -> dict[str, Any] | None:
+        """Return the counts of several files; the index of a single file holds its record."""
+        return self.provenance.with_counts(result).counts if self._names.has_record else None
+
+    def recorded_files(self, files: NewFiles) -> list[tuple[str, FileState]]:
+        """Return the files without the README of a retrieval set, which a card may replace."""
+        return [pair for pair in files.main_files() if os.path.basename(pair[0]) != CARD]
 
     def existing_files(self) -> list[str]:
         """Return the files of the output that exist, in order."""

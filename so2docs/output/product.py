@@ -24,9 +24,7 @@ from so2docs.output.part_files import (
     FileState,
     check_replaceable,
     crc_of,
-    part_path,
     side_file,
-    write_part,
 )
 from so2docs.output.provenance import (
     UP_TO_DATE,
@@ -197,8 +195,8 @@ class Product(Generic[Result]):
         counts = self.counts(result)
         if counts is not None and self.path != "-":
             record = replace(self.provenance, counts=counts)
-            state = write_record(self.path, record, self.recorded_files(files))
-            files.add(side_file(self.path, RECORD), state)
+            data = _seal_record(self.path, record, self.recorded_files(files))
+            files.write(side_file(self.path, RECORD), data)
         return result
 
 
@@ -231,10 +229,8 @@ def as_text(crc: int) -> str:
     return f"{crc:08x}"
 
 
-def write_record(
-    path: str, record: Provenance, files: Iterable[tuple[str, FileState]]
-) -> FileState:
-    """Write the record of a product under the temporary name of its side file; return its state.
+def _seal_record(path: str, record: Provenance, files: Iterable[tuple[str, FileState]]) -> bytes:
+    """Return the bytes of the side file with the record of a product.
 
     Args:
         path: Main file of the product, after which the side file is named.
@@ -244,15 +240,14 @@ def write_record(
     folder = os.path.dirname(path) or "."
     made = []
     for name, state in files:
-        if name != "-":
-            crc = state.crc
-            if crc is None:  # A library wrote the file.
-                with open(part_path(name), "rb", buffering=0) as file:
-                    crc = crc_of(file, state.size)
-            made.append(File("", os.path.relpath(name, folder), state.size, as_text(crc)))
+        crc = state.crc
+        if crc is None:  # A library wrote the file.
+            with open(state.part, "rb", buffering=0) as file:
+                crc = crc_of(file, state.size)
+        made.append(File("", os.path.relpath(name, folder), state.size, as_text(crc)))
     data = replace(record, files=tuple(made)).to_json()
     values = {"record": orjson.Fragment(data), "crc": crc32(data)}
-    return write_part(side_file(path, RECORD), orjson.dumps(values))
+    return orjson.dumps(values)
 
 
 def read_provenance(path: str) -> Provenance | None:
@@ -291,7 +286,7 @@ def read_recipe(path: str) -> str | None:
 
 
 def _read_sealed(data: bytes) -> bytes:
-    """Return the record in the bytes of a file from `write_record`; empty if damaged."""
+    """Return the record in the bytes of a side file; empty if damaged."""
     try:
         values = parse_record(data)
         record = dump_record(values["record"])

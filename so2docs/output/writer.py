@@ -8,7 +8,6 @@ is complete.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,9 +19,9 @@ from so2docs.output import formats
 from so2docs.output.compression import trailer_bytes
 from so2docs.output.file import Output
 from so2docs.output.formats import FileFormat
-from so2docs.output.part_files import FileState, explain_errors, part_path
+from so2docs.output.new_files import NewFiles
+from so2docs.output.part_files import FileState
 from so2docs.output.paths import OutputPaths
-from so2docs.output.product import write_record
 from so2docs.output.provenance import Provenance
 from so2docs.output.segments import Copy, Segment
 from so2docs.report import Report
@@ -56,14 +55,15 @@ class OpenFiles:
         self._add(file, self._format.between if file.journal.count else self._format.header)
         return file.place(segment)
 
-    def end(self, file: Output, record: bytes = b"") -> FileState:
-        """Append the footer, seal the file, and return its final state."""
+    def end(self, label: str, record: bytes = b"") -> FileState:
+        """Append the footer, seal the file with a label, and return its final state."""
+        file = self.get(label)
         if not file.journal.count:
             self._add(file, self._format.header)
         self._add(file, self._format.footer(file.journal, record))
         # The record of a split output has the checksums of its files.
-        state = file.seal(b"" if file.label and self._format.holds_record else record)
-        del self.by_label[file.label], self._open[file.label]
+        state = file.seal(b"" if label and self._format.holds_record else record)
+        del self.by_label[label], self._open[label]
         return state
 
     def _add(self, file: Output, raw: bytes) -> None:
@@ -80,22 +80,25 @@ class Writer:
     """Writes the files of an output.
 
     Args:
+        files: The new files, to which each file is added once it is complete.
+        provenance: Provenance of the output, without counts.
         names: The paths of the output.
         options: The options, including the form of the output.
         cuts: First question id of each file but the first, ascending, for files split by number.
-        provenance: Provenance of the output, without counts; None to record nothing.
         settle: Function called before a file ends, to make the copies that `append` returned.
     """
 
     def __init__(
         self,
+        files: NewFiles,
+        provenance: Provenance,
         names: OutputPaths,
         options: Options,
-        cuts: tuple[int, ...] = (),
-        provenance: Provenance | None = None,
         *,
-        settle: Callable[[], None] = lambda: None,
+        cuts: tuple[int, ...],
+        settle: Callable[[], None],
     ) -> None:
+        self._new_files = files
         self._names = names
         self._settle = settle
         self._provenance = provenance
@@ -103,7 +106,7 @@ class Writer:
         self._format = formats.of(options)
         self._between_bytes = self._format.segment(self._format.between).size
         self._cuts = cuts
-        self._finished: list[FileState] = []
+        self._finished: list[tuple[str, FileState]] = []
         self._files = OpenFiles(self._format, self._create)
 
     def __enter__(self) -> Writer:
@@ -118,22 +121,22 @@ class Writer:
             file = self._files.get(segment.label or UNDATED)
         else:
             number = bisect_right(self._cuts, segment.first_id)
-            while len(self._finished) < number or not self._has_room(self._next(), segment):
-                self._end(self._next())
-            file = self._next()
+            while len(self._finished) < number or not self._has_room(segment):
+                self._end(self._next_label())
+            file = self._files.get(self._next_label())
         return self._files.place(file, segment)
 
-    def _has_room(self, file: Output, segment: Segment) -> bool:
-        """Whether a segment fits within the size limit, or the file is still empty."""
-        limit, journal = self._form.split.size, file.journal
+    def _has_room(self, segment: Segment) -> bool:
+        """Whether a segment fits within the size limit, or the next file is still empty."""
+        limit, journal = self._form.split.size, self._files.get(self._next_label()).journal
         if limit is None or not journal.count:
             return True
         end = trailer_bytes(self._form.compression, journal.count + _MORE_SEGMENTS)
         end += self._format.footer_bytes(journal, segment)
         return journal.size + self._between_bytes + segment.size + end <= limit
 
-    def seal(self, report: Report) -> tuple[list[FileState], FileState | None]:
-        """End the remaining files; return the states of all, and of the record, if any."""
+    def seal(self, report: Report) -> list[tuple[str, FileState]]:
+        """End the remaining files; return the path and the state of each file."""
         if self._form.split.shares is not None:
             report.empty_shares = [
                 name
@@ -141,39 +144,29 @@ class Writer:
                 if name not in self._files.by_label
                 or not self._files.by_label[name].journal.documents
             ]
-        whole = None if self._provenance is None else self._provenance.with_counts(report)
         if not self._form.split:
-            self._provenance = whole
-        files = self._end_all()
-        if whole is None or not self._form.split:
-            return files, None
-        named = ((self._names.file(file.label), file) for file in files)
-        return files, write_record(self._names.output, whole, named)
-
-    def _end_all(self) -> list[FileState]:
-        """End the remaining files, and return the states of all files."""
+            self._provenance = self._provenance.with_counts(report)
         if self._form.split.is_by_question:
             labels = {name for name, _ in self._form.split.ends} | self._files.by_label.keys()
             for label in sorted(labels or {UNDATED}):  # Without documents, write one empty file.
-                self._end(self._files.get(label))
-            return list(self._finished)
+                self._end(label)
+            return self._finished
         while len(self._finished) < len(self._cuts):
-            self._end(self._next())
-        self._end(self._next())
-        return [self._with_total(file) if self._form.has_total else file for file in self._finished]
+            self._end(self._next_label())
+        self._end(self._next_label())
+        return self._with_total() if self._form.has_total else self._finished
 
-    def _with_total(self, file: FileState) -> FileState:
-        """Add the number of files, known only now, to a file's temporary name; return its state."""
-        named = replace(file, label=f"{file.label}-of-{len(self._finished):05}")
-        old, new = (state.all_files(self._names.file(state.label)) for state in (file, named))
-        for (old_path, _), (new_path, _) in zip(old, new, strict=True):
-            with explain_errors(part_path(new_path)):
-                os.replace(part_path(old_path), part_path(new_path))
+    def _with_total(self) -> list[tuple[str, FileState]]:
+        """Add the number of files, known only now, to the final name of each file."""
+        total, named = len(self._finished), []
+        for number, (path, state) in enumerate(self._finished):
+            named.append((self._names.file(f"{number:05}-of-{total:05}"), state))
+            self._new_files.change_name(path, named[-1][0])
         return named
 
-    def _next(self) -> Output:
-        """Return the first file that is not finished; create it if it is new."""
-        return self._files.get(f"{len(self._finished):05}" if self._form.split else "")
+    def _next_label(self) -> str:
+        """Return the label of the first file that is not finished."""
+        return f"{len(self._finished):05}" if self._form.split else ""
 
     def _create(self, label: str) -> Output:
         path, form = self._names.file(label), self._form
@@ -183,12 +176,13 @@ class Writer:
                 f"{MOST_FILES:,} files from the dates in this dump; split by a number of files, "
                 f"as in {flag('split', '100files')}"
             )
-        return Output(path, form.compression, label=label, indexed=form.is_indexed)
+        return Output(self._new_files, path, form.compression, indexed=form.is_indexed)
 
-    def _end(self, file: Output) -> None:
+    def _end(self, label: str) -> None:
         self._settle()
         provenance = self._provenance
-        if provenance is not None and self._form.split:
-            provenance = replace(provenance, counts={"documents": file.journal.documents})
-        record = b"" if provenance is None else provenance.to_json()
-        self._finished.append(self._files.end(file, record))
+        if self._form.split:
+            documents = self._files.get(label).journal.documents
+            provenance = replace(provenance, counts={"documents": documents})
+        state = self._files.end(label, provenance.to_json())
+        self._finished.append((self._names.file(label), state))

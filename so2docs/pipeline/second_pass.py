@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, count, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from so2docs import merge
 from so2docs.counts import RowCounts
@@ -24,7 +24,7 @@ from so2docs.options.choices import Core
 from so2docs.options.table import Options
 from so2docs.output import formats, segments
 from so2docs.output.file import Output
-from so2docs.output.part_files import FileState
+from so2docs.output.new_files import NewFiles
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.recording import count_and_prepare
@@ -226,20 +226,6 @@ def _join(tasks: list[BucketTask], segment_bytes: int) -> BucketTask:
     return replace(tasks[0], segment_bytes=segment_bytes, following=tuple(tasks[1:]))
 
 
-class Written(NamedTuple):
-    """The files of an output, complete under their temporary names.
-
-    Attributes:
-        files: The states of the output files.
-        strays: The state of the side file, if there are strays.
-        record: The state of the record of an output of several files.
-    """
-
-    files: list[FileState]
-    strays: FileState | None
-    record: FileState | None
-
-
 _ID = re.compile(rb'"Id":([0-9]{10,})')
 """Matches ids of ten or more digits in strays, but nothing in texts, where quotes are escaped."""
 
@@ -252,10 +238,10 @@ class SecondPass:
         spill: The spill, after the first pass.
         options: Options of the conversion.
         names: Paths of the output files.
+        provenance: Provenance of the output, without counts.
         users: Table of the users, if users are nested.
         prepared: Result of the preparation of each step in `options.steps`, by name.
         progress: Progress display to update.
-        provenance: Provenance of the output.
         cuts: First question ids of the second and later files of the output.
         selection: The questions to write; None for all questions.
         counts: Counts of the rows by result so far, without those of the first pass.
@@ -265,10 +251,10 @@ class SecondPass:
     spill: Spill
     options: Options
     names: OutputPaths
+    provenance: Provenance
     users: UserTable | None = None
     prepared: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
-    provenance: Provenance | None = None
     cuts: tuple[int, ...] = ()
     selection: Selection | None = None
     counts: RowCounts = field(default_factory=RowCounts)
@@ -277,14 +263,23 @@ class SecondPass:
     def __post_init__(self) -> None:
         self.buckets = self.spill.buckets()
 
-    def run(self, workers: Workers, report: Report) -> Written:
-        """Write all documents, and finish the files; return their states."""
+    def run(self, workers: Workers, report: Report, files: NewFiles) -> None:
+        """Write all documents, and finish the files."""
         names = self.names
         self.cuts = cuts(self.spill, self.buckets, self.options)
         copies = PendingCopies(workers)
         with (
-            Writer(names, self.options, self.cuts, self.provenance, settle=copies.settle) as output,
-            Output(names.strays, names.strays_compression, level=self.options.level) as strays,
+            Writer(
+                files,
+                self.provenance,
+                names,
+                self.options,
+                cuts=self.cuts,
+                settle=copies.settle,
+            ) as output,
+            Output(
+                files, names.strays, names.strays_compression, level=self.options.level
+            ) as strays,
             self.progress.step("writing", None, sum(size for _, size in self.buckets)) as bar,
         ):
             self.write_keyless_strays(strays)
@@ -299,7 +294,7 @@ class SecondPass:
                 copies.send(segments.temporary_files(result.segments, result.strays))
                 bar.update(result.size)
             copies.settle()
-            return self.seal(report, output, strays)
+            self.seal(report, output, strays)
 
     def add(self, counts: RowCounts, ids: range) -> None:
         """Add the counts of a finished range of question ids."""
@@ -380,23 +375,19 @@ class SecondPass:
         if self.options.filters.limit is not None:
             self.counts += left_out(self.spill, self.buckets, self.next_id)
 
-    def seal(self, report: Report, output: Writer, strays: Output) -> Written:
+    def seal(self, report: Report, output: Writer, strays: Output) -> None:
         """Check that all rows are accounted for, and finish the files."""
         self.complete(report)
-        of_strays = None
         if report.has_strays():
-            of_strays = strays.seal()
+            strays.seal()
             report.strays_path = strays.path
-        else:
-            strays.discard()
-        files, record = output.seal(report)
-        if self.options.form.is_indexed and files[0].index is not None:
+        files = output.seal(report)
+        if self.options.form.is_indexed and self.names.output != "-":
             report.index_path = self.names.index
-        report.output_bytes, report.files = sum(file.size for file in files), len(files)
+        report.output_bytes, report.files = sum(file.size for _, file in files), len(files)
         if self.options.form.split:
-            paths = sorted((self.names.file(file.label) for file in files), key=self.names.place)
+            paths = sorted((path for path, _ in files), key=self.names.place)
             report.first_file, report.last_file = paths[0], paths[-1]
-        return Written(files, of_strays, record)
 
     def tasks(self, *, is_stored: bool = False) -> Iterator[BucketTask]:
         """Yield the remaining ranges of question ids, joined if they are smaller than a segment."""

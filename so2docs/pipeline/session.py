@@ -18,9 +18,8 @@ from so2docs.errors import SpillError, flag
 from so2docs.options.choices import FORMATS
 from so2docs.options.option import WHOLE
 from so2docs.options.table import Filters, Options, RunOptions
-from so2docs.output.index import index_path
 from so2docs.output.new_files import NewFiles
-from so2docs.output.paths import OutputOfConversion, OutputPaths
+from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import UP_TO_DATE, Provenance, parse_files
 from so2docs.parse.id_set import IdSetWriter, count_pages
 from so2docs.parse.keys import integers
@@ -28,7 +27,7 @@ from so2docs.parse.opt_outs import store_lists
 from so2docs.pipeline import strict
 from so2docs.pipeline.first_pass import FirstPass
 from so2docs.pipeline.maps import count_shared_ids, map_badges, map_posts, map_users
-from so2docs.pipeline.second_pass import SecondPass, Written, read_keyless_strays
+from so2docs.pipeline.second_pass import SecondPass, read_keyless_strays
 from so2docs.pipeline.selection import select
 from so2docs.pipeline.tasks import find_step
 from so2docs.processes.pool import Workers, choose_jobs
@@ -166,20 +165,8 @@ class Session:
             is_early=is_early and bool(file.table.kind),
         )
 
-    def run(self, new_files: NewFiles, *, replaces: bool) -> Report:
-        """Run both passes, write the files of the output, and return the report.
-
-        Args:
-            new_files: Gets the files, which are renamed at its end.
-            replaces: Whether an existing output may be replaced.
-        """
-        if not replaces:
-            output = OutputOfConversion(self.names, self.provenance)
-            comparison = output.compare()
-            # An earlier session was killed after it renamed the files if they are up to date.
-            if comparison.state != UP_TO_DATE:
-                output.refuse(comparison)
-            self.names.check_side_files()
+    def run(self, files: NewFiles) -> Report:
+        """Run both passes, write the files of the output, and return the report."""
         self.names.remove_temporaries()
         report = self.report
         report.resumed = any(step.tallies() for step in self.steps)
@@ -202,27 +189,15 @@ class Session:
             report.spill_bytes = self.spill.size()
             _, report.spill_compressed_bytes = self.spill.block_sizes()
             between = time.perf_counter()
-            written = second.run(workers, report)
+            second.run(workers, report, files)
             report.first_pass_seconds = between - begun
             report.second_pass_seconds = time.perf_counter() - between
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
             self.spill.remove_temporary()
-            self.add_files(new_files, written)
+            if self.names.made_of_it:
+                files.leave_out(self.names.output)
+                self.options.records.finish(self.names, files, second.provenance, report)
         return report
-
-    def add_files(self, new_files: NewFiles, written: Written) -> None:
-        """Add the written files, or those that a transform makes of them, to the new files."""
-        files, record, names = written.files, written.record, self.names
-        if names.made_of_it:
-            files, record = self.options.records.finish(names, files[0], self.report)
-        if names.output != "-":
-            for file in reversed(files):
-                new_files.add(names.file(file.label), file)
-            earlier = names.earlier_files()
-            new_files.outdate(*names.side_files, *map(index_path, earlier), *earlier)
-        for path, state in ((names.record, record), (names.strays, written.strays)):
-            if state is not None:
-                new_files.add(path, state)
 
     def set_uncompressed_limit(self, spare: int) -> None:
         """Limit the uncompressed data in the spill as requested, or else as `spare` allows."""
@@ -313,10 +288,10 @@ class Session:
             self.spill,
             self.options,
             self.names,
+            self.provenance.having_read(self.report.dump_bytes),
             users,
             prepared,
             self.progress,
-            self.provenance.having_read(self.report.dump_bytes),
             selection=selection,
         )
 

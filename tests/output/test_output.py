@@ -16,19 +16,19 @@ from so2docs.errors import OutputError
 from so2docs.options.choices import compression_from_name
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
-from so2docs.output.part_files import publish, write_part
+from so2docs.output.new_files import NewFiles
 
 RAWS = [b"one\n", b"two\n" * 1000, b"\xff\x00three\n"]
 
 
 def write(path: Path, raws: list[bytes], level: int = 2) -> bytes:
     compression = compression_from_name(str(path))
-    with Output(str(path), compression) as file:
-        for raw in raws:
-            file.append(compress(raw, compression, level))
-        finished = file.seal()
-    assert not path.exists()
-    publish([(str(path), finished)])
+    with NewFiles() as files:
+        with Output(files, str(path), compression) as file:
+            for raw in raws:
+                file.append(compress(raw, compression, level))
+            finished = file.seal()
+        assert not path.exists()
     assert path.stat().st_size == finished.size
     assert not Path(f"{path}.part").exists()
     return path.read_bytes()
@@ -74,24 +74,10 @@ def test_nothing_to_write(name: str, tmp_path: Path) -> None:
 
 def test_a_file_is_published_once(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    finished = write_part(str(path), b"abc")
-    publish([("-", finished), (str(path), finished)])
+    with NewFiles() as files:
+        files.write(str(path), b"abc")
     assert os.listdir(tmp_path) == ["x.jsonl"]
     assert path.read_bytes() == b"abc"
-
-
-@pytest.mark.parametrize("there", ["", ".part"])
-def test_a_file_of_the_same_size_is_not_mistaken_for_the_output(there: str, tmp_path: Path) -> None:
-    paths = [str(tmp_path / name) for name in ("a", "b")]
-    files = []
-    for path in paths:
-        Path(path).write_bytes(b"former")
-        files.append((path, write_part(path, b"latter")))
-    Path(f"{paths[1]}.part").unlink()
-    Path(f"{paths[1]}{there}").write_bytes(b"alters")
-    with pytest.raises(OutputError, match=r"b\.part: was removed or changed"):
-        publish(files)
-    assert Path(paths[0]).read_bytes() == b"former"
 
 
 @pytest.mark.parametrize("link", [os.link, os.symlink])
@@ -104,11 +90,9 @@ def test_does_not_write_into_an_existing_temporary_file(
     assert (tmp_path / "dump").read_bytes() == b"dump"
 
 
-def test_discard(tmp_path: Path) -> None:
-    path = str(tmp_path / "x.jsonl")
-    with Output(path, "none") as file:
+def test_an_incomplete_file_is_removed(tmp_path: Path) -> None:
+    with NewFiles() as files, Output(files, str(tmp_path / "x.jsonl"), "none") as file:
         file.append(compress(b"x", "none", 2))
-        file.discard()
     assert not os.listdir(tmp_path)
 
 
@@ -132,7 +116,7 @@ class Slow(io.RawIOBase):
 
 
 def test_a_short_write_is_repeated(tmp_path: Path) -> None:
-    with Output(str(tmp_path / "x.jsonl"), "none") as file:
+    with NewFiles() as files, Output(files, str(tmp_path / "x.jsonl"), "none") as file:
         slow = file._file = Slow()
         file.append(compress(b"documents\n", "none", 2))
         assert slow.taken == b"documents\n"

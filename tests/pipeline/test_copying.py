@@ -12,6 +12,7 @@ from so2docs.errors import OutputError
 from so2docs.output import segments
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
+from so2docs.output.new_files import NewFiles
 from so2docs.output.segments import Segment
 from so2docs.pipeline.second_pass import PendingCopies
 from so2docs.processes.pool import Workers
@@ -44,7 +45,7 @@ def stored(path: Path, offset: int, size: int) -> Segment:
 
 
 def test_all_copies_are_made_once_settled(tmp_path: Path) -> None:
-    source, part = tmp_path / "segments.0", Output(str(tmp_path / "x"), "none")
+    source, part = tmp_path / "segments.0", Output(NewFiles(), str(tmp_path / "x"), "none")
     source.write_bytes(b"0123456789" * 1000)
     part.append(compress(b"<", "none", 0))
     with Workers(2) as workers:

@@ -146,7 +146,7 @@ def test_a_session_killed_after_the_last_rename_ends_with_the_same_files(
     with stopped(Spill, "remove"):
         conversion.run()
     assert conversion.spill.exists()
-    assert conversion.run()[0].resumed
+    assert not conversion.run()[0].is_new
     assert left_by(conversion.output) == expected
 
 
@@ -179,14 +179,13 @@ def test_a_file_lost_before_its_rename(
     conversion.output = conversion.output.with_name(name)
     seal = SecondPass.seal
 
-    def losing(*arguments: Any) -> Any:
-        sealed = seal(*arguments)
+    def losing(*arguments: Any) -> None:
+        seal(*arguments)
         conversion.output.with_name(f"{lost}.part").unlink()
-        return sealed
 
     with monkeypatch.context() as patch:
         patch.setattr(SecondPass, "seal", losing)
-        with pytest.raises(so2docs.OutputError, match=f"{lost}.part: "):
+        with pytest.raises(so2docs.OutputError, match=f"{lost}: cannot be written: "):
             conversion.run(**options)
     assert conversion.spill.exists()
     conversion.run(**options)

@@ -10,6 +10,7 @@ from so2docs.options.choices import Compression
 from so2docs.output import index
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
+from so2docs.output.new_files import NewFiles
 from so2docs.output.segments import Segment, remove, store
 
 
@@ -18,13 +19,11 @@ def some_segments(compression: Compression) -> list[Segment]:
 
 
 def written(path: Path, compression: Compression, segments: list[Segment]) -> bytes:
-    with Output(str(path), compression, indexed=True) as file:
+    with NewFiles() as files, Output(files, str(path), compression, indexed=True) as file:
         for segment in segments:
             file.append(segment)
         file.seal()
-    return b"".join(
-        Path(f"{name}.part").read_bytes() for name in (path, index.index_path(str(path)))
-    )
+    return b"".join(Path(name).read_bytes() for name in (path, index.index_path(str(path))))
 
 
 @pytest.fixture(params=["in kernel", "by reading"])

@@ -25,8 +25,7 @@ from so2docs.output.compression import compress
 from so2docs.output.file import Output
 from so2docs.output.formats import Format
 from so2docs.output.index import Index, find_answer_ids, pack_answer_ids
-from so2docs.output.new_files import output_lock
-from so2docs.output.part_files import publish
+from so2docs.output.new_files import NewFiles, output_lock
 
 NAMES = ("questions.jsonl.gz", "questions.jsonl", "questions.jsonl.zst")
 
@@ -205,14 +204,14 @@ def test_any_order_of_attributes_and_white_space(tmp_path: Path) -> None:
 def test_a_rebuilt_index_equals_the_written_one(level: int, large: Path, tmp_path: Path) -> None:
     path = tmp_path / NAMES[0]
     lines = list(map(json.dumps, scanned(large / NAMES[0]).values()))
-    with Output(str(path), "gzip", indexed=True) as output:
+    with NewFiles() as files, Output(files, str(path), "gzip", indexed=True) as output:
         for start in range(0, len(lines), 50):
             raw = "".join(line + "\n" for line in lines[start : start + 50]).encode()
             first_id = json.loads(lines[start])["Id"]
             segment = compress(raw, "gzip", level, first_id, raw.count(b"\n"))
             ids = pack_answer_ids(map(json.loads, raw.splitlines()))
             output.append(segment._replace(answer_ids=ids))
-        publish([(output.path, output.seal())])
+        output.seal()
     written = index_of(path).read_bytes()
     index_of(path).unlink()
     with heard():

@@ -15,14 +15,15 @@ import orjson
 
 from so2docs.extensions.changes.compare import Summary, find_difference
 from so2docs.extensions.changes.options import ComparisonOptions, ReplaceOptions
+from so2docs.options.choices import split_compression
 from so2docs.plugin import (
     File,
     NewFiles,
     OptionError,
+    Output,
     OutputError,
     Product,
     Provenance,
-    Target,
     bar,
     log,
     make_record,
@@ -269,12 +270,16 @@ class ChangesFile(Product[Summary]):
 
     def make(self, files: NewFiles) -> Summary:
         """Compare the outputs, write the changes, and return their counts."""
-        written = 0
-        with closing(self._changes.lines) as lines, Target(files, self.path) as target:
+        written, compression = 0, split_compression(self.path)[1] or "none"
+        with (
+            closing(self._changes.lines) as lines,
+            Output(files, self.path, compression) as output,
+        ):
             for line in lines:
-                target.write(line)
+                output.write(line)
                 written += 1
-            target.write(b'{"op":"end","changes":%d}\n' % written)
+            output.write(b'{"op":"end","changes":%d}\n' % written)
+            output.seal()
         return self._changes.summary
 
     def counts(self, result: Summary) -> dict[str, Any]:

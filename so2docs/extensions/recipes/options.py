@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from so2docs.counts import RowCounts
     from so2docs.merge import Document
     from so2docs.options.table import Options
-    from so2docs.output.part_files import FileState
+    from so2docs.output.new_files import NewFiles
     from so2docs.output.paths import OutputPaths
+    from so2docs.output.provenance import Provenance
     from so2docs.report import Report
 
 _CREDITED = ("Id", "CreationDate", "OwnerUserId", "OwnerDisplayName", "ContentLicense")
@@ -356,12 +357,12 @@ class RecipeOptions(TransformOptions):
         return make_records(documents, counts, options, recipe, apart=self.without_linked)
 
     def finish(
-        self, names: OutputPaths, file: FileState, report: Report
-    ) -> tuple[list[FileState], FileState | None]:
+        self, names: OutputPaths, files: NewFiles, provenance: Provenance, report: Report
+    ) -> None:
         """Make the files of a recipe that writes several."""
         recipe = self.transform
         assert recipe.finish is not None
-        return recipe.finish(recipe, names, file, report)
+        recipe.finish(recipe, names, files, provenance, report)
 
     @staticmethod
     def find_output(output: str | None, values: Mapping[str, Any]) -> str | None:

@@ -153,7 +153,7 @@ class Recipe(Transform):
     settings: tuple[Setting, ...] = ()
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     check: Callable[..., None] | None = None
-    finish: Callable[..., tuple[list[Any], Any]] | None = None
+    finish: Callable[..., None] | None = None
     has_metadata: bool = True
     summary: str = ""
     tasks: tuple[str, ...] = ()

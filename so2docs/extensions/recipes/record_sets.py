@@ -9,31 +9,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from so2docs.escape import to_yaml
 from so2docs.extensions.recipes.recipe import Recipe, SetFile
-from so2docs.options.choices import Compression
 from so2docs.output.file import Output
-from so2docs.output.index import Index
-from so2docs.output.part_files import FileState, part_path
+from so2docs.output.new_files import NewFiles
+from so2docs.output.part_files import part_path
 from so2docs.output.paths import OutputPaths
-from so2docs.output.product import write_record
-from so2docs.output.provenance import load
+from so2docs.output.provenance import Provenance
 from so2docs.report import Report
 
 README = "README.md"
-
-Finished = tuple[list[FileState], FileState | None]
-"""The states of the files of a set, and of the record of the set, if its provenance is known."""
 
 
 class LinesOutput(Output):
     """A file of a set, which counts the bytes and the lines that are written to it."""
 
-    def __init__(self, path: str, compression: Compression, *, label: str) -> None:
-        super().__init__(path, compression, label=label)
+    def __init__(self, files: NewFiles, path: str) -> None:
+        super().__init__(files, path, "none")
         self.bytes = self.lines = 0
 
     def write(self, data: bytes) -> None:
@@ -46,46 +40,37 @@ class LinesOutput(Output):
 def finish_set(
     recipe: Recipe,
     names: OutputPaths,
-    records: FileState,
+    files: NewFiles,
+    provenance: Provenance,
     report: Report,
     *,
     write: Callable[[str, Mapping[str, Output]], int],
     text: str,
-) -> Finished:
-    """Make the files of a set from its records, without renaming them: see `Recipe.finish`.
+) -> None:
+    """Make the files of a set from its records: see `Recipe.finish`.
 
     Args:
         recipe: The recipe.
         names: Paths of the output.
-        records: State of the temporary file of records.
+        files: The new files, which get the files of the set.
+        provenance: Provenance of the set, without counts.
         report: Report of the conversion, which gets the counts of records, files and bytes.
         write: Writes all files but the README, given the path of the temporary file and the outputs
             by name; returns the number of records.
         text: First part of the text of the README.
     """
-    record = b""
-    if records.index is not None:
-        record = Index(Path(part_path(names.index)).read_bytes()).record
     with ExitStack() as stack:
         outputs = {
-            name: stack.enter_context(LinesOutput(names.file(name), "none", label=name))
-            for name in recipe.files
+            name: stack.enter_context(LinesOutput(files, names.file(name))) for name in recipe.files
         }
         report.records = write(part_path(names.output), outputs)
         sizes = {name: (output.bytes, output.lines) for name, output in outputs.items()}
         outputs[README].write(_readme_text(recipe, text, report, sizes).encode())
-        if (provenance := load(record)) is not None:
-            provenance = provenance.with_counts(report)
-            record = provenance.to_json()
-        complete = [output.seal(record) for output in outputs.values()]
-    # Leave out the README, because a card may replace it.
-    data = [file for file in complete if file.label != README]
+        record = provenance.with_counts(report).to_json()
+        sizes_of_files = {name: output.seal(record).size for name, output in outputs.items()}
+    del sizes_of_files[README]  # Leave out the README, because a card may replace it.
     report.output = os.path.dirname(names.output)
-    report.files, report.output_bytes = len(data), sum(file.size for file in data)
-    if provenance is None:
-        return complete, None
-    named = ((names.file(file.label), file) for file in data)
-    return complete, write_record(names.output, provenance, named)
+    report.files, report.output_bytes = len(sizes_of_files), sum(sizes_of_files.values())
 
 
 def _readme_text(

@@ -12,7 +12,7 @@ import os
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -85,8 +85,8 @@ def connect(part: str) -> sqlite3.Connection:
 class SqliteWriter:
     """Writer of an SQLite database with the tables of a dump, each with its `Id` as primary key.
 
-    As for each writer, call `begin` before the first segment of each table, then `finish`, or
-    `discard`, which removes the file.
+    As for each writer, call `begin` before the first segment of each table, then `finish`, and then
+    `close`.
 
     Args:
         path: Name of the file.
@@ -220,7 +220,7 @@ class SqliteWriter:
         self._connection.execute("DROP TABLE late")
         self._has_late = False
 
-    def finish(self) -> dict[str, FileState]:
+    def finish(self) -> FileState:
         """Create the indexes, close the database, and return the state of its file."""
         with self._explained():
             self._end_table()
@@ -242,7 +242,7 @@ class SqliteWriter:
             log.warning(
                 "%s: %s: %s repeat an Id; the first row is kept", self._path, name, f"{count:,}"
             )
-        return {self._path: finish_file(self._path)}
+        return finish_file(self._path)
 
     def _describe_posts(self) -> None:
         """Make the views of questions and answers, and the tables of tags."""
@@ -265,8 +265,6 @@ class SqliteWriter:
         self._create_index("question_tags", "QuestionId")
         self._create_index("tag_counts", "Questions")
 
-    def discard(self) -> None:
-        """Remove the database."""
+    def close(self) -> None:
+        """Close the database."""
         self._connection.close()
-        with suppress(OSError):
-            os.unlink(part_path(self._path))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -102,7 +102,7 @@ class _TableFiles(Product[list[FlatTable]]):
         files.outdate(self.path, _strays_path(self.path))
         options = self.run.options
         dialect = None if options.load is None else DIALECTS[options.load]
-        writer = _open_writer(self.path, options.format, dialect)
+        writer = _open_writer(files, self.path, options.format, dialect)
         return self.run.write(self.path, self.files, writer, files)
 
     def counts(self, result: list[FlatTable]) -> dict[str, Any]:
@@ -315,11 +315,13 @@ def _targets(
 TableWriter = FileWriter | SqliteWriter
 
 
-def _open_writer(path: str, form: TableFormat, dialect: Dialect | None) -> TableWriter:
+def _open_writer(
+    files: NewFiles, path: str, form: TableFormat, dialect: Dialect | None
+) -> TableWriter:
     """Open the writer for a format."""
     if form == "sqlite":
         return SqliteWriter(path)
-    return FileWriter(path, form, dialect)
+    return FileWriter(files, path, form, dialect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,21 +348,14 @@ class TableRun:
         self, path: str, tables: list[TableFile], writer: TableWriter, files: NewFiles
     ) -> list[FlatTable]:
         """Write tables to the file at a path, under temporary names, and return their counts."""
-        strays = Output(_strays_path(path), "gzip")
-        try:
+        with closing(writer), Output(files, _strays_path(path), "gzip") as strays:
             results = [self._copy(file, writer, strays, path) for file in tables]
-            files_written = writer.finish()
-            for table in results:
-                table.files = len(files_written)
-                table.bytes = sum(file.size for file in files_written.values())
             if strays.journal.count:
-                files.add(strays.path, strays.seal())
-            for name, complete in files_written.items():
-                files.add(name, complete)
-        except BaseException:
-            strays.discard()
-            writer.discard()
-            raise
+                strays.seal()
+            state = writer.finish()
+            files.add(path, state)
+            for table in results:
+                table.files, table.bytes = 1, state.size
         return results
 
     def _copy(self, file: TableFile, writer: TableWriter, strays: Output, path: str) -> FlatTable:

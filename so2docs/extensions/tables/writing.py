@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import marshal
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar
 
@@ -21,6 +20,7 @@ from so2docs.extensions.tables.sql import Dialect
 from so2docs.options.choices import Compression, TableFormat
 from so2docs.output.file import Output
 from so2docs.output.formats import FileFormat
+from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import FileState
 from so2docs.output.segments import Journal, Segment, copy_all
 from so2docs.output.writer import OpenFiles
@@ -244,15 +244,19 @@ class FileWriter:
     """Writer of one file.
 
     As for each writer, call `begin` before the first segment of each table, then `finish`, which
-    returns the state of each file by its final name, or `discard`, which removes the files.
+    returns the state of the file, and then `close`.
 
     Args:
+        files: The new files.
         path: Name of the file.
         form: Format of the file.
         dialect: The database system that loads the file; None if unknown.
     """
 
-    def __init__(self, path: str, form: TableFormat, dialect: Dialect | None) -> None:
+    def __init__(
+        self, files: NewFiles, path: str, form: TableFormat, dialect: Dialect | None
+    ) -> None:
+        self._new_files = files
         self._path = path
         self._form = form
         self._dialect = dialect
@@ -266,22 +270,21 @@ class FileWriter:
     def begin(self, columns: TableColumns) -> None:
         """Start the only table."""
         encoder = self.open_encoder(columns)
-        self._file = file = Output(self._path, encoder.compression)
+        self._file = file = Output(self._new_files, self._path, encoder.compression)
         self._files = OpenFiles(encoder, lambda label: file)
 
     def append(self, segment: Segment) -> None:
         """Copy a segment to the file."""
         copy_all(self._files.place(self._files.get(""), segment))
 
-    def finish(self) -> dict[str, FileState]:
+    def finish(self) -> FileState:
         """Write the footer of the file, and return its state."""
-        return {self._path: self._files.end(self._files.get(""))}
+        return self._files.end("")
 
-    def discard(self) -> None:
-        """Remove the file."""
+    def close(self) -> None:
+        """Close the file."""
         if self._file is not None:
-            with suppress(OSError):
-                self._file.discard()
+            self._file.close()
 
 
 def read(segment: Segment) -> bytes:
