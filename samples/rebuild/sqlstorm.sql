@@ -1,9 +1,4 @@
 SET TimeZone = 'UTC';
-CREATE TEMP VIEW PostTypes AS FROM 'PostTypes.parquet';
-CREATE TEMP VIEW VoteTypes AS FROM 'VoteTypes.parquet';
-CREATE TEMP VIEW LinkTypes AS FROM 'LinkTypes.parquet';
-CREATE TEMP VIEW PostHistoryTypes AS FROM 'PostHistoryTypes.parquet';
-CREATE TEMP VIEW CloseReasonTypes AS FROM 'CloseReasonTypes.parquet';
 CREATE TEMP VIEW Users AS SELECT * REPLACE (
     CreationDate::TIMESTAMP AS CreationDate,
     LastAccessDate::TIMESTAMP AS LastAccessDate

@@ -1,6 +1,7 @@
 -- The tables of a Stack Exchange dump in SQL Server, from CSV files: dates are UTC, tags are JSON.
 -- Run it in the folder of the files:
 --   gzip -dk *.csv.gz
+--   sqlcmd -d NAME -i types.sql
 --   sqlcmd -d NAME -v dir="/path/of/this/folder" -i stackoverflow2010.sql
 
 CREATE TABLE Posts (
@@ -114,36 +115,6 @@ CREATE TABLE Tags (
     Other nvarchar(max)
 );
 
-CREATE TABLE PostTypes (
-    Id bigint NOT NULL,
-    Type nvarchar(max),
-    Other nvarchar(max)
-);
-
-CREATE TABLE VoteTypes (
-    Id bigint NOT NULL,
-    Name nvarchar(max),
-    Other nvarchar(max)
-);
-
-CREATE TABLE LinkTypes (
-    Id bigint NOT NULL,
-    Type nvarchar(max),
-    Other nvarchar(max)
-);
-
-CREATE TABLE PostHistoryTypes (
-    Id bigint NOT NULL,
-    Name nvarchar(max),
-    Other nvarchar(max)
-);
-
-CREATE TABLE CloseReasonTypes (
-    Id bigint NOT NULL,
-    Name nvarchar(max),
-    Other nvarchar(max)
-);
-
 BULK INSERT Posts FROM '$(dir)/Posts.csv' WITH (
     FORMAT = 'CSV', FIRSTROW = 2, CODEPAGE = '65001', ROWTERMINATOR = '0x0a',
     KEEPNULLS, MAXERRORS = 0, TABLOCK
@@ -176,26 +147,6 @@ BULK INSERT Tags FROM '$(dir)/Tags.csv' WITH (
     FORMAT = 'CSV', FIRSTROW = 2, CODEPAGE = '65001', ROWTERMINATOR = '0x0a',
     KEEPNULLS, MAXERRORS = 0, TABLOCK
 );
-BULK INSERT PostTypes FROM '$(dir)/PostTypes.csv' WITH (
-    FORMAT = 'CSV', FIRSTROW = 2, CODEPAGE = '65001', ROWTERMINATOR = '0x0a',
-    KEEPNULLS, MAXERRORS = 0, TABLOCK
-);
-BULK INSERT VoteTypes FROM '$(dir)/VoteTypes.csv' WITH (
-    FORMAT = 'CSV', FIRSTROW = 2, CODEPAGE = '65001', ROWTERMINATOR = '0x0a',
-    KEEPNULLS, MAXERRORS = 0, TABLOCK
-);
-BULK INSERT LinkTypes FROM '$(dir)/LinkTypes.csv' WITH (
-    FORMAT = 'CSV', FIRSTROW = 2, CODEPAGE = '65001', ROWTERMINATOR = '0x0a',
-    KEEPNULLS, MAXERRORS = 0, TABLOCK
-);
-BULK INSERT PostHistoryTypes FROM '$(dir)/PostHistoryTypes.csv' WITH (
-    FORMAT = 'CSV', FIRSTROW = 2, CODEPAGE = '65001', ROWTERMINATOR = '0x0a',
-    KEEPNULLS, MAXERRORS = 0, TABLOCK
-);
-BULK INSERT CloseReasonTypes FROM '$(dir)/CloseReasonTypes.csv' WITH (
-    FORMAT = 'CSV', FIRSTROW = 2, CODEPAGE = '65001', ROWTERMINATOR = '0x0a',
-    KEEPNULLS, MAXERRORS = 0, TABLOCK
-);
 
 -- The files have true and false:
 ALTER TABLE Badges ALTER COLUMN TagBased bit;
@@ -211,11 +162,6 @@ ALTER TABLE PostHistory ADD PRIMARY KEY (Id);
 ALTER TABLE Users ADD PRIMARY KEY (Id);
 ALTER TABLE Badges ADD PRIMARY KEY (Id);
 ALTER TABLE Tags ADD PRIMARY KEY (Id);
-ALTER TABLE PostTypes ADD PRIMARY KEY (Id);
-ALTER TABLE VoteTypes ADD PRIMARY KEY (Id);
-ALTER TABLE LinkTypes ADD PRIMARY KEY (Id);
-ALTER TABLE PostHistoryTypes ADD PRIMARY KEY (Id);
-ALTER TABLE CloseReasonTypes ADD PRIMARY KEY (Id);
 CREATE INDEX Posts_ParentId ON Posts (ParentId);
 CREATE INDEX Posts_AcceptedAnswerId ON Posts (AcceptedAnswerId);
 CREATE INDEX Posts_OwnerUserId ON Posts (OwnerUserId);
@@ -231,3 +177,6 @@ CREATE INDEX PostHistory_UserId ON PostHistory (UserId);
 CREATE INDEX Badges_UserId ON Badges (UserId);
 CREATE INDEX Tags_ExcerptPostId ON Tags (ExcerptPostId);
 CREATE INDEX Tags_WikiPostId ON Tags (WikiPostId);
+
+EXEC sp_rename 'PostTypes.Name', 'Type', 'COLUMN';
+EXEC sp_rename 'LinkTypes.Name', 'Type', 'COLUMN';

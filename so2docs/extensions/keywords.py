@@ -42,7 +42,6 @@ class TableKeywords(RowKeywords, total=False):
     """Options of `so2docs.tables`."""
 
     only: str | Iterable[OnlyName]
-    types: bool
     format: Literal["parquet", "csv", "jsonl", "sqlite", "arrow"]
     load: Literal["postgres", "mysql"] | None
     update: bool

@@ -26,8 +26,16 @@ from support.readers import import_reader
 from support.servers import make_short_folder, run_postgres
 
 import so2docs
-from so2docs.extensions.tables.types import TYPES
-from so2docs.schema import DUMP, POSTS, Table
+from so2docs.schema import (
+    CLOSE_REASONS,
+    DUMP,
+    HISTORY_TYPES,
+    LINK_TYPES,
+    POSTS,
+    TYPE_NAMES,
+    VOTE_TYPES,
+    Table,
+)
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -38,7 +46,11 @@ PAGE = (CHECKOUT / "docs" / "rebuild.md").read_text(encoding="utf-8")
 ARCHIVES = ("beer.stackexchange.com", "eosio.meta.stackexchange.com")
 _TYPES = "Id:smallint! Name:varchar(50)!"
 SQLSTORM = {
-    **dict.fromkeys(TYPES, _TYPES),
+    "PostTypes": _TYPES,
+    "VoteTypes": _TYPES,
+    "LinkTypes": _TYPES,
+    "PostHistoryTypes": _TYPES,
+    "CloseReasonTypes": _TYPES,
     "Users": "Id:int! Reputation:int! CreationDate:timestamp! DisplayName:varchar(40) "
     "LastAccessDate:timestamp! WebsiteUrl:varchar(200) Location:varchar(300) AboutMe:text "
     "Views:int UpVotes:int DownVotes:int ProfileImageUrl:varchar(200) AccountId:int",
@@ -146,7 +158,7 @@ def site(request: pytest.FixtureRequest) -> Path:
 def tables(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the printed command."""
     folder = tmp_path_factory.mktemp("sql")
-    so2docs.tables(site, folder, types=True)
+    so2docs.tables(site, folder)
     return folder
 
 
@@ -156,7 +168,7 @@ def run_page(name: str, tables: Path, folder: Path, monkeypatch: pytest.MonkeyPa
     for path in tables.glob("*.parquet"):
         Path(path.name).symlink_to(path)
     with duckdb.connect() as connection:
-        connection.execute(sql_of(name))
+        connection.execute((sql_of("types.sql") if name == "sqlstorm.sql" else "") + sql_of(name))
     for path in tables.glob("*.parquet"):
         Path(path.name).unlink()
 
@@ -369,16 +381,17 @@ SQL_SERVER = {
 
 
 def test_stackoverflow2010() -> None:
-    assert "`so2docs tables DUMP so --types --until 2011 --format csv`" in PAGE
+    assert "`so2docs tables DUMP so --until 2011 --format csv`" in PAGE
     script = sql_of("stackoverflow2010.sql")
-    schema = {table.stem: table for table in (*DUMP.values(), *TYPES.values())}
+    schema = {table.stem: table for table in DUMP.values()}
     assert re.findall(r"CREATE TABLE (\w+)", script) == list(schema)
     assert re.findall(r"BULK INSERT (\w+) FROM", script) == list(schema)
     assert re.findall(r"ALTER TABLE (\w+) ADD PRIMARY KEY", script) == list(schema)
     sqlglot = import_reader("sqlglot")
     sqlglot.parse(re.sub(r"(?m)^BULK INSERT .*(\n +.*|\n\);)*", "", script), dialect="tsql")
     kinds = {"int": "bigint", "datetime": "datetime2(3)"}
-    for table, columns in SQL_SERVER.items():
+    for table in SQL_SERVER.keys() & schema.keys():
+        columns = SQL_SERVER[table]
         [created] = re.findall(rf"CREATE TABLE {table} \((.*?)\n\);", script, re.DOTALL)
         types = dict(re.findall(r"^ +(\w+) ([\w()]+)", created, re.MULTILINE))
         attributes = [
@@ -387,3 +400,18 @@ def test_stackoverflow2010() -> None:
         assert list(types) == [*attributes, "Other"]
         for name, kind in (column.split(":") for column in columns.split()):
             assert types[name] == kinds.get(kind, "nvarchar(max)"), (table, name)
+
+
+def test_names_of_types() -> None:
+    with duckdb.connect() as connection:
+        connection.execute(sql_of("types.sql"))
+        names = {
+            name: dict(connection.execute(f"SELECT Id, Name FROM {name}").fetchall())
+            for name in ("PostTypes", "VoteTypes", "LinkTypes", "PostHistoryTypes")
+        }
+        reasons = dict(connection.execute("SELECT Id, Name FROM CloseReasonTypes").fetchall())
+    assert names["PostTypes"] == {1: "Question", 2: "Answer", **TYPE_NAMES}
+    assert names["VoteTypes"] == VOTE_TYPES
+    assert names["LinkTypes"] == {n: name.capitalize() for n, name in LINK_TYPES.items()}
+    assert names["PostHistoryTypes"].keys() == HISTORY_TYPES.keys()
+    assert reasons == {**CLOSE_REASONS, 1: "Exact Duplicate"}

@@ -324,15 +324,3 @@ def test_a_product_made_meanwhile_is_up_to_date(
     before = version(folder / "c.jsonl")
     diff(folder)
     assert version(folder / "c.jsonl") == before
-
-
-def test_lost_files_for_datasette_are_written_again(tmp_path: Path) -> None:
-    folder = make_inputs(tmp_path)
-    sqlite(folder)
-    before = version(folder / "q.db")
-    for name in ("q.metadata.json", "q.datasette.yaml"):
-        content = (folder / name).read_bytes()
-        (folder / name).unlink()
-        sqlite(folder)
-        assert (folder / name).read_bytes() == content
-    assert version(folder / "q.db") == before

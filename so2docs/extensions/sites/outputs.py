@@ -56,7 +56,7 @@ def _is_output(path: str, name: str) -> bool:
     plain, _ = split_compression(name)
     if name.startswith("."):
         return False
-    # Exclude reports and metadata for Datasette, which also end in .json.
+    # Exclude reports, which also end in .json.
     if plain.endswith(".json"):
         return index.is_index(index.index_path(path))
     return plain.endswith(tuple(end for kind in FORMATS.values() for end in kind.extensions))

@@ -1,13 +1,11 @@
-"""Describe a database: a table in it, and the metadata and configuration for Datasette."""
+"""Describe a database in a table of its own, for the commands that read it."""
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -15,8 +13,6 @@ import orjson
 
 from so2docs.domain import site_language
 from so2docs.errors import OutputError, flag
-from so2docs.escape import printable
-from so2docs.extensions.tables.sqlite_writer import SEARCH
 from so2docs.output.provenance import Provenance, load
 from so2docs.store.sqlite_errors import sqlite_errors
 
@@ -167,45 +163,4 @@ def _overview(connection: sqlite3.Connection) -> dict[str, Any]:
         "top_tags": rows(
             f"SELECT Tag, Questions FROM tag_counts ORDER BY Questions DESC, Tag LIMIT {_MOST_TAGS}"
         ),
-    }
-
-
-def datasette_files(database: str, about: About) -> dict[str, bytes]:
-    """Return the contents of the files for Datasette next to a database, by file name.
-
-    Datasette before 1.0 reads everything from the metadata; 1.0 reads tables from its configuration
-    in YAML, a superset of JSON.
-    https://docs.datasette.io/en/latest/upgrade_guide.html
-
-    Args:
-        database: The name of the database, which exists or will exist.
-        about: The description of the database.
-    """
-    search = {"fts_table": SEARCH, "fts_pk": "Id"}
-    tables: dict[str, Any] = {
-        "Posts": {"label_column": "Title", "sort_desc": "Score", **search},
-        "questions": {"sort_desc": "Score", "facets": [{"array": "Tags"}], **search},
-        "answers": {"sort_desc": "Score", **search},
-        "tag_counts": {"sort_desc": "Questions"},
-    }
-    if "users" in about.rows:
-        tables["Users"] = {"label_column": "DisplayName", "sort_desc": "Reputation"}
-    values = {
-        "title": f"{about.title}: questions and answers",
-        "license": "CC BY-SA, by the users of the site",
-        "license_url": "https://creativecommons.org/licenses/by-sa/4.0/",
-        "source": "Stack Exchange data dump",
-        "source_url": f"https://{about.host}/" if about.host else "https://stackexchange.com/sites",
-    }
-    databases = {printable(Path(database).stem): {"tables": tables}}
-    files = {
-        ".metadata.json": values | {"databases": databases},
-        ".datasette.yaml": {"databases": databases},
-    }
-    return {
-        str(Path(database).with_suffix(extension)): json.dumps(
-            content, indent=2, ensure_ascii=False
-        ).encode()
-        + b"\n"
-        for extension, content in files.items()
     }

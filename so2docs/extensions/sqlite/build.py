@@ -13,7 +13,7 @@ from so2docs.dump.source import Source
 from so2docs.errors import DumpError, OptionError, flag, resumable, taking_options
 from so2docs.escape import on_one_line
 from so2docs.extensions.keywords import DatabaseKeywords
-from so2docs.extensions.sqlite.about import FORMAT, datasette_files, read_about, write_about
+from so2docs.extensions.sqlite.about import FORMAT, read_about, write_about
 from so2docs.extensions.sqlite.options import DatabaseOptions
 from so2docs.extensions.sqlite.texts import texts_of_posts
 from so2docs.extensions.tables.report import FlatTable
@@ -23,8 +23,8 @@ from so2docs.options.request import read_options, recorded
 from so2docs.options.signatures import spell_out
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import options_of
-from so2docs.output.new_files import NewFiles, write_file
-from so2docs.output.part_files import FileState, part_path
+from so2docs.output.new_files import NewFiles
+from so2docs.output.part_files import part_path
 from so2docs.output.product import Product
 from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.reader.reading import is_output, read_start
@@ -81,8 +81,7 @@ def to_sqlite(
 ) -> Database:
     """Make an SQLite database with full-text search from a dump.
 
-    Tables and columns have the names in the dump. Files for Datasette are written next to the
-    database unless they exist: `NAME.metadata.json` and `NAME.datasette.yaml`.
+    Tables and columns have the names in the dump.
 
     Args:
         dump: An archive or a folder with the tables, or the file of one table with the others next
@@ -168,10 +167,6 @@ class DatabaseFile(Product[Database]):
         self.options, self._source = options, source
         self._files: list[TableFile] = []
 
-    def recorded_files(self, files: NewFiles) -> list[tuple[str, FileState]]:
-        """Return the database alone: users may edit the files for Datasette."""
-        return [(path, state) for path, state in files.main_files() if path == self.path]
-
     def counts(self, result: Database) -> dict[str, Any]:
         """Return the counts that the database does not contain."""
         return {"strays": result.strays}
@@ -181,24 +176,6 @@ class DatabaseFile(Product[Database]):
         about, strays = read_about(self.path), records[0].counts["strays"]
         size = os.path.getsize(self.path)
         return Database(self.path, about.rows, about.repeated, strays, size)
-
-    def find(self, *, force: bool, update: bool = False) -> Database | None:
-        """Find the database as any product; if it is up to date, write missing Datasette files."""
-        result = super().find(force=force, update=update)
-        if result is not None:
-            for name, content in self._datasette_files(self.path).items():
-                write_file(name, content)
-        return result
-
-    def _datasette_files(self, database: str, *, force: bool = False) -> dict[str, bytes]:
-        """Return the files for Datasette to write; existing ones are kept, since users edit them.
-
-        Args:
-            database: The database that is read, which may have its temporary name.
-            force: Whether to replace existing files.
-        """
-        files = datasette_files(self.path, read_about(database))
-        return {n: data for n, data in files.items() if force or not os.path.lexists(n)}
 
     def make(self, files: NewFiles) -> Database:
         """Read the tables, insert their rows, and make the indexes."""
@@ -221,10 +198,6 @@ class DatabaseFile(Product[Database]):
             ) as run:
                 writer = SqliteWriter(self.path, texts_of_posts, describe)
                 tables = run.write(self.path, self._files, writer, files)
-        for name, content in self._datasette_files(
-            part_path(self.path), force=self.options.force
-        ).items():
-            files.write(name, content)
         about = read_about(part_path(self.path))
         strays = {table.name: sum(table.strays.values()) for table in tables if table.strays}
         size = os.path.getsize(part_path(self.path))

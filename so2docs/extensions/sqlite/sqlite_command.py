@@ -22,7 +22,6 @@ from so2docs.schema import POSTS
     so2docs sqlite sample.stackexchange.com.7z
     so2docs sqlite sample.stackexchange.com.7z python.db --tag python
     so2docs sqlite 2024-07/*.7z databases --update
-    datasette python.db -m python.metadata.json
     """
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="DUMP... [DATABASE]")
@@ -37,9 +36,8 @@ def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
     the tables question_tags and tag_counts, and the full-text index posts_fts.
 
     DATABASE ends in .db, .sqlite or .sqlite3; the default is the name of the site with .db, in the
-    current folder. The file gets its final name when it is complete. Files for Datasette are
-    written next to it unless they exist: NAME.metadata.json and NAME.datasette.yaml. The command
-    `so2docs serve` shows the database in a browser.
+    current folder. The file gets its final name when it is complete. The command `so2docs serve`
+    shows the database in a browser.
 
     For several dumps, the last path is a folder, which gets a database SITE.db for each dump.
     Databases that are up to date are kept.

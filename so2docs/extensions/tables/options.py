@@ -133,13 +133,6 @@ class SomeTables(RowOptions):
 class TableOptions(SomeTables):
     """Options for writing the tables of a dump as flat files."""
 
-    types: bool = option(
-        "Output",
-        False,
-        "Also write PostTypes, VoteTypes, LinkTypes, PostHistoryTypes and CloseReasonTypes, the "
-        "names of the types, which dumps do not contain.",
-        False,
-    )
     format: TableFormat = option(
         "Output",
         True,

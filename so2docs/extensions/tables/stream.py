@@ -162,9 +162,8 @@ def write_stream(dump: str, file: BinaryIO, **keywords: Unpack[TableKeywords]) -
             f"{flag('format', options.format)} cannot be written to standard output; use "
             f"{flag('format', 'arrow')}, csv or jsonl"
         )
-    if options.load is not None or options.types:
-        name = flag("types") if options.types else flag("load")
-        raise OptionError(f"{name} writes files; give a folder in place of -")
+    if options.load is not None:
+        raise OptionError(f"{flag('load')} writes files; give a folder in place of -")
     if encoder_class.needs is not None:
         _require_pyarrow()
     rows = Rows(dump, options)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -25,7 +25,6 @@ from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.selection import RowSelection
 from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, loading_script
 from so2docs.extensions.tables.sqlite_writer import SqliteWriter
-from so2docs.extensions.tables.types import TYPES, write_types
 from so2docs.extensions.tables.visitors import ChunkTarget, OpenEncoder, open_columns
 from so2docs.extensions.tables.writing import (
     ENCODERS,
@@ -160,10 +159,8 @@ def tables(
     report = TablesReport(where)
     # Files can be resumed, since a repeated call skips complete tables; a database cannot, since it
     # is renamed only after its last table.
-    with disk_errors(), resumable(lambda: bool(report)), source, ExitStack() as stack:
+    with disk_errors(), resumable(lambda: bool(report)), source:
         files, read_first = find_files(source, options)
-        if options.types:
-            files += write_types(stack.enter_context(temporary_folder(options.work_dir)))
         targets = _targets(source, where, files, options, read_first)
         for target in targets:
             target.results = target.find(force=options.force, update=options.update)
@@ -182,8 +179,7 @@ def tables(
                     results = target.build(force=options.force, update=options.update)
                 report.tables |= {table.name: table for table in results}
             if dialect is not None:
-                known = (*DUMP.values(), *TYPES.values())
-                loaded = [table for table in known if table.name in report]
+                loaded = [table for table in DUMP.values() if table.name in report]
                 write_file(script, loading_script(loaded, dialect).encode())
             report.peak_memory_bytes = peak_memory() + sum(run.reader.workers.peaks.values())
     report.seconds = time.perf_counter() - begun
@@ -250,7 +246,7 @@ def open_run(
 
             scanner = Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, selected)
             present = [file.table.name for file in read_first]
-            selections |= select_rows(scanner, present, [name for name in written if name in DUMP])
+            selections |= select_rows(scanner, present, written)
         yield TableRun(options, selections, reader, work, restored, source.published_host())
 
 

@@ -327,7 +327,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         f".{name}.db.record",
         name,
-        *(f"{name}.datasette.yaml", f"{name}.db", f"{name}.metadata.json"),
+        f"{name}.db",
     ]
     again = run("sqlite", dump, cwd=tmp_path, code=0)
     assert f"{name}.db: is up to date" in again.stderr
@@ -378,25 +378,6 @@ def test_refuses_unsupported_inputs(tmp_path: Path) -> None:
         assert message in result.stderr
         assert "Traceback" not in result.stderr
         assert {path.name for path in tmp_path.iterdir()} == before
-
-
-@pytest.mark.parametrize("kind", ["file", "link"])
-def test_files_for_datasette_are_kept_without_force(kind: str, tmp_path: Path) -> None:
-    write_dump(tmp_path / "d" / "Posts.xml", *posts(3))
-    (tmp_path / "elsewhere").mkdir()
-    for name in ("q.metadata.json", "q.datasette.yaml"):
-        own = tmp_path / "elsewhere" / name
-        own.write_text("mine")
-        if kind == "link":
-            (tmp_path / name).symlink_to(own)
-        else:
-            (tmp_path / name).write_text("mine")
-    for changes in ({}, {"until": "2099-01-01", "update": True}):
-        so2docs.to_sqlite(tmp_path / "d", tmp_path / "q.db", **changes)  # type: ignore[arg-type]
-        for name in ("q.metadata.json", "q.datasette.yaml"):
-            assert (tmp_path / name).read_text() == "mine"
-    so2docs.to_sqlite(tmp_path / "d", tmp_path / "q.db", force=True)
-    assert "databases" in json.loads((tmp_path / "q.metadata.json").read_text())
 
 
 @pytest.mark.long
