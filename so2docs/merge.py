@@ -214,7 +214,6 @@ class DocumentBuilder:
         records: The posts of the bucket, and the rows that belong to them.
         answers_by: Order of the answers in a document.
         extra: Fields before the answers of each document, such as `"Name":value`; may be empty.
-        limit: Maximum number of documents; posts of later questions count as filtered.
         with_answers: Whether documents have `Answers` at all.
         nest: Nests the rows of other tables into posts; None if no tables are nested.
 
@@ -230,13 +229,11 @@ class DocumentBuilder:
         answers_by: AnswersBy = "id",
         *,
         extra: bytes = b"",
-        limit: int | None = None,
         with_answers: bool = True,
         nest: Nest | None = None,
     ) -> None:
         self.counts = RowCounts()
         self.strays: list[bytes] = []
-        self._limit = limit
         self.with_answers = with_answers
         self._records = records
         self.by_votes = answers_by == "votes"
@@ -248,11 +245,6 @@ class DocumentBuilder:
 
     def __iter__(self) -> Iterator[Document]:
         return self._records.documents(self)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the documents have reached the limit."""
-        return self.counts.questions == self._limit
 
     def nest_group(
         self, question_id: int, group: list[Post], rows: Sequence[NestedRow]
@@ -274,9 +266,6 @@ class DocumentBuilder:
 
         If there is no document to write, the list is empty.
         """
-        if self.is_full:
-            self.counts.filtered += sum(kind in _KEPT for _, _, _, kind, _ in group)
-            return [], True
         if len(group) == 1 and group[0][3] == QUESTION:
             return group, False
         question, answers, repeated = _split_group(group)

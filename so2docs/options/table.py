@@ -246,9 +246,9 @@ class Filters(PartFilters):
 
     def __post_init__(self) -> None:
         PartFilters.__post_init__(self)
-        for name in ("limit", "as_of"):
-            if self.sample_size is not None and getattr(self, name) is not None:
-                raise contradiction("sample_size", name)
+        counting = [n for n in ("sample_size", "limit") if getattr(self, n) is not None]
+        if len(counting) + (self.as_of is not None) > 1:
+            raise contradiction(*[*counting, "as_of"][:2])
         if self.kept is not None and set(self.left_out) - {METADATA}:
             raise contradiction("fields", "drop_fields")
         if self.kept == ():

@@ -10,7 +10,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 from itertools import chain
 from struct import Struct
 from types import MappingProxyType
@@ -205,7 +204,7 @@ class JoinedRecords:
             if self._run is not None:
                 enough = remaining = remaining if remaining > 0 else self._run.size
             for group in join_records(self._blocks, self._sorted, at, enough, form):
-                if group.document is None or nesting.is_full:
+                if group.document is None:
                     document = self._by_reference(nesting, range(at, at + group.records))
                 else:
                     _count(nesting.counts, group, form)
@@ -285,7 +284,6 @@ def load_bucket(task: BucketTask, run: RunForm | None = None) -> Iterator[Docume
             records,
             options.answers_by,
             extra=_extra(options),
-            limit=task.limit,
             with_answers=fields.has_answers,
             nest=nest,
         )
@@ -319,8 +317,7 @@ def merge_bucket(task: BucketTask) -> BucketResult:
     options = task.options
     gathered, counts, lines = _Segments(task), RowCounts(), list[bytes]()
     for part in (task, *task.following):
-        limit = None if part.limit is None else part.limit - counts.questions
-        with load_bucket(replace(part, limit=limit), gathered.run) as nested:
+        with load_bucket(part, gathered.run) as nested:
             for document in count_and_prepare(nested, options):
                 gathered.add(document)
         counts += nested.counts
@@ -330,9 +327,8 @@ def merge_bucket(task: BucketTask) -> BucketResult:
     strays = list(compress_lines(lines, task.strays, options.level))
     if task.temporary and (segments or strays):
         segments, strays = store(task.temporary, segments, strays)
-    ids = range(task.ids.start, part.ids.stop)
     size = task.size + sum(part.size for part in task.following)
-    return BucketResult(ids, size, segments, strays, lines[:1], counts)
+    return BucketResult(size, segments, strays, lines[:1], counts)
 
 
 class _Segments:
@@ -363,7 +359,7 @@ class _Segments:
     def _read_run(self, task: BucketTask) -> RunForm | None:
         options, form = task.options, self._format
         is_looked_at = options.changes_documents or options.form.split.is_by_question
-        if is_looked_at or task.cuts or task.limit is not None or not form.closing:
+        if is_looked_at or task.cuts or not form.closing:
             return None
         return RunForm(form.closing, self._enough)
 

@@ -31,10 +31,10 @@ from so2docs.output.recording import count_and_prepare
 from so2docs.output.segments import Copy, copy_all
 from so2docs.output.writer import Writer
 from so2docs.parse.core import compiled
-from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, integers, kinds_in
+from so2docs.parse.keys import ANSWER, BUCKET_BITS, QUESTION, integers, kinds_in
 from so2docs.pipeline import bucket, strict
 from so2docs.pipeline.selection import Selection
-from so2docs.pipeline.tasks import BucketResult, BucketTask
+from so2docs.pipeline.tasks import BucketTask
 from so2docs.processes.pool import Workers
 from so2docs.progress import Progress, log
 from so2docs.report import Report
@@ -190,31 +190,6 @@ def cuts(spill: Spill, buckets: list[tuple[int, int]], options: Options) -> tupl
     return tuple(boundaries + [last] * (files - 1 - len(boundaries)))
 
 
-def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) -> RowCounts:
-    """Count the rows that no task read, except posts rejected by the first pass.
-
-    Args:
-        spill: The spill.
-        buckets: All buckets, each with the size of its JSON.
-        next_id: The first question id that no task read; None if no task read a bucket.
-
-    Returns:
-        Counts of these posts and rows of tables, all as filtered.
-    """
-    counts = RowCounts()
-    with BlockReader() as reader:
-        for number, _ in buckets:
-            if next_id is not None and (number + 1) << BUCKET_BITS <= next_id:
-                continue
-            for path, block in spill.blocks(number):
-                keys = reader.read_keys(path, block)
-                if next_id is not None and number == next_id >> BUCKET_BITS:
-                    all_keys = (keys[at : at + KEY.size] for at in range(0, len(keys), KEY.size))
-                    keys = b"".join(key for key in all_keys if KEY.unpack(key)[0] >= next_id)
-                merge.count_filtered(keys, counts)
-    return counts
-
-
 def read_keyless_strays(spill: Spill) -> Iterator[bytes]:
     """Yield the lines of the strays without a bucket, in the order of the dump."""
     with BlockReader() as reader:
@@ -245,7 +220,6 @@ class SecondPass:
         cuts: First question ids of the second and later files of the output.
         selection: The questions to write; None for all questions.
         counts: Counts of the rows by result so far, without those of the first pass.
-        next_id: The next question id; None at the start.
     """
 
     spill: Spill
@@ -258,7 +232,6 @@ class SecondPass:
     cuts: tuple[int, ...] = ()
     selection: Selection | None = None
     counts: RowCounts = field(default_factory=RowCounts)
-    next_id: int | None = None
 
     def __post_init__(self) -> None:
         self.buckets = self.spill.buckets()
@@ -283,65 +256,36 @@ class SecondPass:
             self.progress.step("writing", None, sum(size for _, size in self.buckets)) as bar,
         ):
             self.write_keyless_strays(strays)
-            for result in self.results(workers):
+            tasks = self.tasks(is_stored=workers.jobs > 1)
+            for result in workers.run(bucket.merge_bucket, tasks):
                 if self.options.errors == "strict":
                     strict.check_strays(report.dump, result.first_stray)
                 for segment in result.segments:
                     copies.add(output.append(segment))
                 for segment in result.strays:
                     copies.add(strays.place(segment))
-                self.add(result.counts, result.ids)
+                self.counts += result.counts
                 copies.send(segments.temporary_files(result.segments, result.strays))
                 bar.update(result.size)
             copies.settle()
             self.seal(report, output, strays)
 
-    def add(self, counts: RowCounts, ids: range) -> None:
-        """Add the counts of a finished range of question ids."""
-        self.counts += counts
-        self.next_id = ids.stop
-
-    def results(self, workers: Workers) -> Iterator[BucketResult]:
-        """Nest all ranges of question ids, as far as the limit allows.
-
-        The caller adds each result before it requests the next one.
-        """
-        tasks = self.tasks(is_stored=workers.jobs > 1)
-        for result in workers.run(bucket.merge_bucket, tasks):
-            left = self.documents_left()
-            if left is None or result.counts.questions <= left:
-                yield result
-            else:  # The worker did not know how many documents the earlier ranges have.
-                segments.remove(result.segments, result.strays)
-                yield bucket.merge_bucket(next(self.tasks()))
-            if self.documents_left() == 0:
-                return
-
-    def documents_left(self) -> int | None:
-        """Return the number of documents that may still be written; None without a limit."""
-        limit = self.options.filters.limit
-        return None if limit is None else limit - self.counts.questions
-
     def documents(self, report: Report) -> Iterator[Iterator[tuple[int, bytes]]]:
         """Nest every bucket in this process; for each range, yield id and JSON of its documents."""
         for task in self._ranges():
-            limit = self.documents_left()
-            with bucket.load_bucket(replace(task, limit=limit)) as nested:
+            with bucket.load_bucket(task) as nested:
                 prepared = count_and_prepare(nested, self.options)
                 yield (
                     (document.question_id, b"".join((*document.parts, b"}")))
                     for document in prepared
                 )
-                self.add(nested.counts, task.ids)
+                self.counts += nested.counts
                 if self.options.errors == "strict":
                     strict.check_strays(report.dump, nested.strays)
-            if self.documents_left() == 0:
-                break
         self.complete(report)
 
     def complete(self, report: Report) -> None:
         """Complete the report, and check that all rows are accounted for."""
-        self.leave_out()
         report.fabricated = self.find_fabricated()
         report += self.counts
         report.check()
@@ -370,11 +314,6 @@ class SecondPass:
                 fabricated += sum(int(post_id) >= FIRST_FABRICATED_ID for post_id in ids)
         return fabricated
 
-    def leave_out(self) -> None:
-        """Count rows after the limit as filtered."""
-        if self.options.filters.limit is not None:
-            self.counts += left_out(self.spill, self.buckets, self.next_id)
-
     def seal(self, report: Report, output: Writer, strays: Output) -> None:
         """Check that all rows are accounted for, and finish the files."""
         self.complete(report)
@@ -390,7 +329,7 @@ class SecondPass:
             report.first_file, report.last_file = paths[0], paths[-1]
 
     def tasks(self, *, is_stored: bool = False) -> Iterator[BucketTask]:
-        """Yield the remaining ranges of question ids, joined if they are smaller than a segment."""
+        """Yield the ranges of question ids, joined if they are smaller than a segment."""
         form = formats.of(self.options)
         enough = form.bytes_of_segments(sum(size for _, size in self.buckets))
         pending: list[BucketTask] = []
@@ -403,26 +342,23 @@ class SecondPass:
             yield _join(pending, enough)
 
     def _ranges(self, *, is_stored: bool = False) -> Iterator[BucketTask]:
-        next_id, limit, numbers = self.next_id, self.documents_left(), count()
+        numbers = count()
         for number, json_bytes in self.buckets:
-            if next_id is not None and (number + 1) << BUCKET_BITS <= next_id:
-                continue
             blocks = self.spill.blocks(number)
             for ids, size, of_part in divide(number, json_bytes, blocks, self.options):
-                if next_id is None or ids.start >= next_id:
-                    yield BucketTask(
-                        ids,
-                        size,
-                        of_part,
-                        self.options,
-                        cuts=tuple(cut for cut in self.cuts if ids.start <= cut < ids.stop),
-                        limit=limit,
-                        users=self.users,
-                        prepared=self.prepared,
-                        temporary=self.spill.temporary(next(numbers)) if is_stored else None,
-                        strays=self.names.strays_compression,
-                        selection=self.selection,
-                    )
+                is_whole = self.selection is None or self.selection.includes(ids)
+                yield BucketTask(
+                    ids,
+                    size,
+                    of_part,
+                    self.options,
+                    cuts=tuple(cut for cut in self.cuts if ids.start <= cut < ids.stop),
+                    users=self.users,
+                    prepared=self.prepared,
+                    temporary=self.spill.temporary(next(numbers)) if is_stored else None,
+                    strays=self.names.strays_compression,
+                    selection=None if is_whole else self.selection,
+                )
 
     def write_keyless_strays(self, strays: Output) -> None:
         """Write the strays without a bucket, in the order of the dump."""

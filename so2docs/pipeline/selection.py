@@ -1,4 +1,4 @@
-"""Choose the questions to write after the first pass: those of keep lists, and of a sample.
+"""Choose the questions to write after the first pass, by keep lists, a sample, or a limit.
 
 The first pass adds a mark for each post that a keep list names to the bucket of its question. The
 worker that merges a bucket therefore decides by the keys of this bucket alone, and nothing that
@@ -8,8 +8,9 @@ grows with the dump is sent to it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from so2docs.options.table import Filters
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from so2docs.spill import Spill
 
 _FIELDS = 4
+_GREATEST_ID = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +32,30 @@ class Selection:
     Attributes:
         lists: Number of keep lists; each must name the question or one of its answers.
         greatest_key: The greatest key of a question in the sample; None without a sample.
+        last_id: The greatest id of a question within the limit; None without a limit.
     """
 
     lists: int
     greatest_key: int | None = None
+    last_id: int | None = None
+
+    def includes(self, ids: range) -> bool:
+        """Whether all questions of a range are selected."""
+        last = self.last_id
+        is_by_id = not self.lists and self.greatest_key is None
+        return is_by_id and last is not None and ids.stop <= last + 1
 
     def choose(self, keys: Iterable[bytes]) -> set[int]:
         """Choose questions of a bucket; `keys` are those of all its blocks."""
+        if self.lists or self.greatest_key is not None:
+            ids = {*self._read_kinds(keys)}
+        else:
+            ids = {number for of_block in keys for number in integers(of_block)[::_FIELDS]}
         return {
-            question_id
-            for question_id in self._read_kinds(keys)
-            if self.greatest_key is None or sample_key(question_id) <= self.greatest_key
+            number
+            for number in ids
+            if (self.last_id is None or number <= self.last_id)
+            and (self.greatest_key is None or sample_key(number) <= self.greatest_key)
         }
 
     def choose_written(self, keys: Iterable[bytes]) -> list[int]:
@@ -67,14 +82,24 @@ class Selection:
 def select(spill: Spill, filters: Filters) -> Selection | None:
     """Return the questions to write; None for all questions.
 
-    A sample has questions that pass all other filters.
+    A sample, and a limit, count questions that pass all other filters.
     """
     lists = sum(listed is not None for listed in (filters.keep_users, filters.keep_posts))
-    if filters.sample_size is None:
-        return Selection(lists) if lists else None
-    sample, listed = Sample(filters.sample_size), Selection(lists)
+    listed = Selection(lists)
+    if filters.sample_size is not None:
+        sample = Sample(filters.sample_size)
+        for ids in _read_written(spill, listed):
+            sample.add(ids)
+        return Selection(lists, sample.greatest_key())
+    if filters.limit is not None:
+        within = islice(chain.from_iterable(_read_written(spill, listed)), filters.limit - 1, None)
+        return Selection(lists, last_id=next(within, _GREATEST_ID))
+    return listed if lists else None
+
+
+def _read_written(spill: Spill, listed: Selection) -> Iterator[list[int]]:
+    """Yield the ids of the questions in each bucket that pass the filters, in ascending order."""
     with BlockReader() as reader:
         for number, _ in spill.buckets():
             keys = (reader.read_keys(path, block) for path, block in spill.blocks(number))
-            sample.add(listed.choose_written(keys))
-    return Selection(lists, sample.greatest_key())
+            yield sorted(listed.choose_written(keys))

@@ -33,7 +33,6 @@ class BucketTask:
         blocks: The blocks of these questions, in the order of the dump, each with its file.
         options: Options of the conversion.
         cuts: First question ids of the output files, except the first file, that start in `ids`.
-        limit: Maximum number of documents.
         users: Table of the users, if users are nested.
         prepared: Result of the preparation of each step in `options.steps`, by name.
         temporary: File for the segments; None to keep the segments in memory.
@@ -48,7 +47,6 @@ class BucketTask:
     blocks: list[tuple[str, Block]]
     options: Options
     cuts: tuple[int, ...] = ()
-    limit: int | None = None
     users: UserTable | None = None
     prepared: Mapping[str, Any] = field(default_factory=dict)
     temporary: str | None = None
@@ -62,7 +60,6 @@ class BucketTask:
 class BucketResult:
     """Documents and strays of a range of question ids, ready to be appended."""
 
-    ids: range
     size: int
     segments: list[Segment]
     strays: list[Segment]

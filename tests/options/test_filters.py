@@ -397,6 +397,7 @@ def test_bodies(body: Any, expected: str, tmp_path: Path) -> None:
         ({"sample_size": 0}, "sample_size is 0; it must be 1 or more"),
         ({"sample_size": 5, "sample": "1%"}, "sample and sample_size contradict each other"),
         ({"sample_size": 5, "limit": 5}, "sample_size and limit contradict each other"),
+        ({"limit": 5, "as_of": "2020"}, "limit and as_of contradict each other"),
         ({"sample_size": 5, "as_of": "2020"}, "sample_size and as_of contradict each other"),
         ({"fields": "id"}, r"no field 'id'; did you mean Id\?"),
         ({"fields": "Answers.Boddy"}, r"did you mean Answers\.Body\?"),

@@ -157,13 +157,12 @@ def outcomes(blocks: list[Any], ids: range, tables: Any, *order: Any, **options:
     blocks_of(POST),
     st.sampled_from(["id", "votes"]),
     st.sampled_from([b"", b'"Site":"a"']),
-    st.sampled_from([None, 0, 2]),
     st.booleans(),
 )
 def test_posts_as_the_reference(
-    records: Any, answers_by: Any, extra: bytes, limit: int | None, with_answers: bool
+    records: Any, answers_by: Any, extra: bytes, with_answers: bool
 ) -> None:
-    options: Any = {"extra": extra, "limit": limit, "with_answers": with_answers}
+    options: Any = {"extra": extra, "with_answers": with_answers}
     blocks = [as_block(block) for block in records]
     expected, actual = outcomes(blocks, WHOLE, (), answers_by, **options)
     assert actual == expected
@@ -239,16 +238,15 @@ def test_joins_documents_in_runs() -> None:
     threads(),
     st.lists(st.sampled_from(NAMES), min_size=1, unique=True).map(tuple),
     st.sampled_from(["id", "votes"]),
-    st.sampled_from([None, 1]),
     st.booleans(),
 )
 def test_tables_as_the_reference(
-    records: Any, tables: Any, answers_by: Any, limit: int | None, in_parts: bool
+    records: Any, tables: Any, answers_by: Any, in_parts: bool
 ) -> None:
     kinds = {TABLES[name].kind for name in tables} | {*KINDS}
     blocks = [as_block([record for record in block if record[3] in kinds]) for block in records]
     for ids in (range(3), range(3, 7)) if in_parts else (WHOLE,):
-        expected, actual = outcomes(blocks, ids, tables, answers_by, limit=limit)
+        expected, actual = outcomes(blocks, ids, tables, answers_by)
         assert actual == expected
 
 
