@@ -10,12 +10,13 @@ from __future__ import annotations
 import marshal
 import os
 import sqlite3
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.writing import SqliteEncoder, TextsOf, read
@@ -24,6 +25,9 @@ from so2docs.output.segments import Segment
 from so2docs.progress import log
 from so2docs.schema import BOOLEAN, INTEGER, OTHER, POSTS, Table
 from so2docs.store.sqlite_errors import sqlite_errors
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 Values = tuple[Any, ...]
 
@@ -108,6 +112,7 @@ class SqliteWriter:
         self._tables: list[Table] = []
         with self._explained():
             self._connection = connect(part_path(path))
+            self._database = _wrap(self._connection)
             if texts_of is not None:
                 self._create_search()
 
@@ -140,24 +145,15 @@ class SqliteWriter:
         with self._explained():
             self._end_table()
             types = {
-                name: "INTEGER" if kind in (INTEGER, BOOLEAN) else "TEXT"
+                name: int if kind in (INTEGER, BOOLEAN) else str
                 for name, kind in table.attributes.items()
             }
-            self._create_table(table.stem, {**types, "Id": "INTEGER PRIMARY KEY", OTHER: "TEXT"})
+            self._database.table(table.stem).create({**types, OTHER: str}, pk="Id")
         self._tables.append(table)
         self._last: float = float("-inf")
         self._has_late = False
         marks = ", ".join("?" * (len(table.attributes) + 1))
         self._insert = f'INSERT OR IGNORE INTO "{{}}" VALUES ({marks})'
-
-    def _create_table(self, name: str, columns: dict[str, str]) -> None:
-        lines = ",\n".join(f'   "{column}" {kind}' for column, kind in columns.items())
-        self._connection.execute(f'CREATE TABLE "{name}" (\n{lines}\n)')
-
-    def _create_index(self, table: str, *columns: str) -> None:
-        names = ", ".join(f'"{column}"' for column in columns)
-        name = f"idx_{table}_{'_'.join(columns)}"
-        self._connection.execute(f'CREATE INDEX "{name}"\n    ON "{table}" ({names})')
 
     def append(self, segment: Segment) -> None:
         """Insert the rows of a segment; rows with smaller ids than earlier rows wait for the end.
@@ -228,7 +224,7 @@ class SqliteWriter:
                 self._describe_posts()
             for table in self._tables:
                 for columns in _INDEXES.get(table.name, ()):
-                    self._create_index(table.stem, *columns)
+                    self._database.table(table.stem).create_index(columns)
             if self._texts_of is not None:
                 self._connection.execute(f"INSERT INTO {SEARCH}({SEARCH}) VALUES ('optimize')")
                 self._configure(automerge=4, crisismerge=16)  # Restore the defaults.
@@ -247,9 +243,7 @@ class SqliteWriter:
     def _describe_posts(self) -> None:
         """Make the views of questions and answers, and the tables of tags."""
         for name, kind in (("questions", 1), ("answers", 2)):
-            self._connection.execute(
-                f'CREATE VIEW "{name}" AS SELECT * FROM Posts WHERE PostTypeId = {kind}'
-            )
+            self._database.create_view(name, f"SELECT * FROM Posts WHERE PostTypeId = {kind}")
         self._connection.execute(
             "CREATE TABLE question_tags (Tag TEXT, QuestionId INTEGER, "
             "PRIMARY KEY (Tag, QuestionId)) WITHOUT ROWID"
@@ -258,13 +252,34 @@ class SqliteWriter:
             "INSERT OR IGNORE INTO question_tags SELECT value, q.Id FROM questions q, "
             "json_each(q.Tags) ORDER BY 1, 2"
         )
-        self._create_table("tag_counts", {"Tag": "TEXT PRIMARY KEY", "Questions": "INTEGER"})
+        self._database.table("tag_counts").create({"Tag": str, "Questions": int}, pk="Tag")
         self._connection.execute(
             "INSERT INTO tag_counts SELECT Tag, count(*) FROM question_tags GROUP BY Tag"
         )
-        self._create_index("question_tags", "QuestionId")
-        self._create_index("tag_counts", "Questions")
+        self._database.table("question_tags").create_index(["QuestionId"])
+        self._database.table("tag_counts").create_index(["Questions"])
 
     def close(self) -> None:
         """Close the database."""
         self._connection.close()
+
+
+def _wrap(connection: sqlite3.Connection) -> Database:
+    """Wrap a connection in a database of sqlite-utils.
+
+    sqlite-utils imports NumPy and pandas if they are installed, which takes 82 MiB of memory and
+    0.4 s, but this package needs neither. A later import by others finds sqlite-utils complete.
+    """
+    unneeded = {"numpy", "pandas"} - sys.modules.keys()
+    was_imported = "sqlite_utils" in sys.modules
+    if not was_imported:
+        for name in unneeded:
+            sys.modules[name] = None  # type: ignore[assignment]  # An import of it fails.
+    try:
+        from sqlite_utils import Database
+    finally:
+        if not was_imported:
+            for name in list(sys.modules):
+                if name in unneeded or name.partition(".")[0] == "sqlite_utils":
+                    del sys.modules[name]
+    return Database(connection, recursive_triggers=False, execute_plugins=False)

@@ -302,6 +302,18 @@ def test_sqlite_utils_knows_the_database(tmp_path: Path) -> None:
         assert {view.name for view in database.views} == {"questions", "answers"}
 
 
+def test_other_imports_of_sqlite_utils_are_complete(tmp_path: Path) -> None:
+    """The import without pandas and NumPy must not stay in `sys.modules`."""
+    script = f"""
+import sys, so2docs
+so2docs.to_sqlite({str(SITE)!r}, {str(tmp_path / "q.db")!r}, progress=False)
+assert not {{"pandas", "numpy", "sqlite_utils"}} & sys.modules.keys()
+import sqlite_utils.db
+assert sqlite_utils.db.pd is not None
+"""
+    run_python("-c", script)
+
+
 def test_views_and_tags(tmp_path: Path) -> None:
     so2docs.to_sqlite(SAMPLES / "posts.xml", tmp_path / "q.db", only="posts")
     documents = list(so2docs.read(SAMPLES / "posts.jsonl"))
