@@ -16,26 +16,11 @@ from so2docs.api.resolve import options_for
 from so2docs.api.spills import has_spill, opened_spill
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import DumpLike, Source, open_first
-from so2docs.errors import (
-    ChangedDumpError,
-    DiskFullError,
-    DumpError,
-    OptionError,
-    flag,
-)
+from so2docs.errors import ChangedDumpError, DiskFullError, DumpError, OptionError, flag
 from so2docs.options.output_form import default_output, output_form
-from so2docs.options.request import (
-    build_run_options,
-    read_keywords,
-)
+from so2docs.options.request import build_run_options, read_keywords
 from so2docs.options.signatures import spell_out
-from so2docs.options.table import (
-    OF_CONVERT,
-    TRANSFORM_OPTIONS,
-    Options,
-    RunOptions,
-    taken_by,
-)
+from so2docs.options.table import OF_CONVERT, TRANSFORM_OPTIONS, Options, RunOptions, taken_by
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import REPORT, check_own
 from so2docs.output.paths import OutputOfConversion, OutputPaths

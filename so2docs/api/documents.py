@@ -12,17 +12,10 @@ import orjson
 from so2docs.api.resolve import options_for
 from so2docs.api.spills import opened_spill
 from so2docs.dump.source import DumpLike, Source, open_first
-from so2docs.errors import (
-    So2docsError,
-)
+from so2docs.errors import So2docsError
 from so2docs.options.request import build_run_options, read_keywords
 from so2docs.options.signatures import spell_out
-from so2docs.options.table import (
-    OF_ITERATOR,
-    Options,
-    RunOptions,
-    taken_by,
-)
+from so2docs.options.table import OF_ITERATOR, Options, RunOptions, taken_by
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.pipeline.session import Session

@@ -7,17 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from so2docs.dump.source import Source
-from so2docs.errors import (
-    OptionError,
-    flag,
-    join_advice,
-)
+from so2docs.errors import OptionError, flag, join_advice
 from so2docs.options.request import build_options, tables_to_nest
 from so2docs.options.sites import checked_host, published_host
-from so2docs.options.table import (
-    Options,
-    OutputForm,
-)
+from so2docs.options.table import Options, OutputForm
 from so2docs.parse.core import choose_core
 from so2docs.pipeline.tasks import find_step
 from so2docs.progress import log
@@ -33,12 +26,12 @@ def options_for(
     options = build_options(values, form, site_field, core=choose_core(values.get("core", "auto")))
     source.check_exists()
     if options.is_attributed:
-        options = replace(options, host=_host(source, site))
+        options = replace(options, site=_host(source, site))
     elif options.body == "markdown" or options.filters.as_of is not None:
         known = published_host(site) or source.published_host()
         if site is not None and field is None:
             known = checked_host(site)
-        options = replace(options, host=known)
+        options = replace(options, site=known)
     elif site is not None and field is None:
         checked_host(site)
     options = _choose_tables(source, values, options)

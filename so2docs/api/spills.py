@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from so2docs.errors import (
-    SpillError,
-    SpillTakenError,
-    flag,
-    resumable,
-)
+from so2docs.errors import SpillError, SpillTakenError, flag, resumable
 from so2docs.output.new_files import temporary_folder
 from so2docs.output.part_files import describe_missing_folder
 from so2docs.output.paths import OutputPaths

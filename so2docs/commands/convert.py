@@ -10,13 +10,7 @@ import click
 
 from so2docs.api.convert import convert as convert_one
 from so2docs.commands import EXAMPLES
-from so2docs.commands.options import (
-    GroupedOption,
-    command,
-    given_keywords,
-    quiet,
-    table_options,
-)
+from so2docs.commands.options import GroupedOption, command, given_keywords, quiet, table_options
 from so2docs.commands.terminal import tell
 from so2docs.dump.kinds import PACKED
 from so2docs.options.table import OF_CONVERT

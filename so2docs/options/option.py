@@ -60,8 +60,8 @@ class Option:
     """An option of a conversion.
 
     Attributes:
-        name: Keyword; the flag has hyphens instead of underscores.
-        attribute: Name of the attribute in the declaring class.
+        name: Keyword, and attribute of the declaring class; the flag has hyphens instead of
+            underscores.
         group: Heading in the help of a command.
         help: Description in one sentence; options in it are in the form of
             `spell_options`.
@@ -82,7 +82,6 @@ class Option:
     """
 
     name: str
-    attribute: str
     group: Group
     help: str
     accepts: Any
@@ -185,9 +184,8 @@ def option(group: Group, decides: bool, help: str, /, default: Any = None, **ent
         decides: Whether the option affects the output.
         help: Description in one sentence.
         default: Default of the field.
-        entry: Other attributes of `Option`. `name` and `accepts` default to the name and the type
-            of the field. `default_keyword` is the default of the keyword, if it differs from that
-            of the field.
+        entry: Other attributes of `Option`. `accepts` defaults to the type of the field.
+            `default_keyword` is the default of the keyword, if it differs from that of the field.
     """
     entry |= {"group": group, "help": help, "decides": decides}
     return dataclasses.field(default=default, metadata={"option": entry})
@@ -204,9 +202,9 @@ def entries(kind: type) -> tuple[Option, ...]:
     options = []
     for field in dataclasses.fields(kind):
         if entry := dict(field.metadata.get("option", ())):
-            entry = {"name": field.name, "accepts": hints[field.name], **entry}
+            entry = {"accepts": hints[field.name], **entry, "name": field.name}
             entry["default"] = entry.pop("default_keyword", field.default)
-            option = Option(attribute=field.name, **entry)
+            option = Option(**entry)
             if option.metavar is None and int in option.kinds:
                 option = dataclasses.replace(option, metavar="N")
             literal = [kind_ for kind_ in option.kinds if get_origin(kind_) is Literal]

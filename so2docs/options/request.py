@@ -31,7 +31,7 @@ def read_keywords(kwargs: Mapping[str, Any], *where: Where) -> dict[str, Any]:
     """Check the keywords of a call, and convert their values.
 
     Returns:
-        The values of attributes, by keyword.
+        The values by keyword.
 
     Raises:
         TypeError: A keyword is unknown.
@@ -66,7 +66,7 @@ def recorded(*parts: Any) -> dict[str, Any]:
         kind: type = type(part)
         for entry in entries(kind):
             if entry.decides:
-                value = getattr(part, entry.attribute)
+                value = getattr(part, entry.name)
                 value = list(value) if isinstance(value, tuple) else value
                 values[entry.name] = entry.remember(value) if entry.remember else value
     return values
@@ -91,7 +91,7 @@ def build_options(
     """
     records = TRANSFORM_OPTIONS.of(values)
     transform = records.transform
-    given = _attributes(Options, values) | {"core": core, "host": None, "site_field": site_field}
+    given = _attributes(Options, values) | {"core": core, "site": None, "site_field": site_field}
     if given.get("body") is None:
         given["body"] = transform.body
     needed = [*transform.tables]
@@ -113,7 +113,7 @@ def build_run_options(values: Mapping[str, Any]) -> RunOptions:
 
 
 def _attributes(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {entry.attribute: values[entry.name] for entry in entries(kind) if entry.name in values}
+    return {entry.name: values[entry.name] for entry in entries(kind) if entry.name in values}
 
 
 def tables_to_nest(nest: Iterable[str], tables: Iterable[str]) -> tuple[str, ...]:

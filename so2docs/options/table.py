@@ -15,14 +15,7 @@ from functools import partial
 from typing import Any
 
 from so2docs.errors import OptionError, did_you_mean, flag
-from so2docs.options.choices import (
-    FORMATS,
-    AnswersBy,
-    BodyAs,
-    Compression,
-    Core,
-    Errors,
-)
+from so2docs.options.choices import FORMATS, AnswersBy, BodyAs, Compression, Core, Errors
 from so2docs.options.field_paths import Fields, parse_field_names
 from so2docs.options.option import (
     IdList,
@@ -48,14 +41,7 @@ from so2docs.options.transform import METADATA, Transform, TransformOptions
 from so2docs.processes.processors import count_processors
 from so2docs.progress import Shown
 from so2docs.registry import find_hook, has_hook
-from so2docs.schema import (
-    ANSWER_ATTRIBUTES,
-    ANSWERS,
-    AS_OF,
-    QUESTION_ATTRIBUTES,
-    RESERVED,
-    TABLES,
-)
+from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, AS_OF, QUESTION_ATTRIBUTES, RESERVED, TABLES
 
 ALL_TABLES = "all"
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
@@ -222,9 +208,8 @@ class Filters(PartFilters):
     limit: int | None = option(
         "Filters", True, "Keep the N questions with the lowest ids.", parse=at_least(1)
     )
-    kept: tuple[str, ...] | None = _filter(
+    fields: tuple[str, ...] | None = _filter(
         "Keep these fields, such as Id,Title,Answers.Body.",
-        name="fields",
         accepts=str | Iterable[str] | None,
         parse=lambda name, value: None if value is None else parse_field_names(name, value),
         metavar="NAMES",
@@ -232,10 +217,9 @@ class Filters(PartFilters):
         "documents have no `Answers`.",
         remember=lambda value: None if value is None else sorted(value),
     )
-    left_out: tuple[str, ...] = _filter(
+    drop_fields: tuple[str, ...] = _filter(
         "Leave these fields out, such as Comments.UserId.",
         (),
-        name="drop_fields",
         accepts=str | Iterable[str] | None,
         parse=lambda name, value: parse_field_names(name, value or (), also=(METADATA,)),
         more="With a recipe, `metadata` leaves this column out of the records.",
@@ -249,13 +233,13 @@ class Filters(PartFilters):
         counting = [n for n in ("sample_size", "limit") if getattr(self, n) is not None]
         if len(counting) + (self.as_of is not None) > 1:
             raise contradiction(*[*counting, "as_of"][:2])
-        if self.kept is not None and set(self.left_out) - {METADATA}:
+        if self.fields is not None and set(self.drop_fields) - {METADATA}:
             raise contradiction("fields", "drop_fields")
-        if self.kept == ():
+        if self.fields == ():
             raise OptionError(
                 f"{flag('fields')} is empty; name at least one, such as Id,Title,Answers.Body"
             )
-        if self.min_answer_score is not None and not self.fields.has_answers:
+        if self.min_answer_score is not None and not self.selected.has_answers:
             raise lacks_field(flag("min_answer_score"), "the answers")
 
     @property
@@ -264,19 +248,19 @@ class Filters(PartFilters):
         if self.as_of is None:
             return self
         neutral = Filters()
-        unset = {name: getattr(neutral, name) for name in (*_OF_STATE, "kept", "left_out")}
+        unset = {name: getattr(neutral, name) for name in (*_OF_STATE, "fields", "drop_fields")}
         return replace(self, **unset)
 
     @property
     def of_state(self) -> Filters:
         """The filters to apply to the state of a date: those on attributes that may change."""
-        state = {name: getattr(self, name) for name in (*_OF_STATE, "kept", "left_out")}
+        state = {name: getattr(self, name) for name in (*_OF_STATE, "fields", "drop_fields")}
         return Filters(**state)
 
     @property
-    def fields(self) -> Fields:
+    def selected(self) -> Fields:
         """The selected attributes of posts."""
-        return Fields(self.kept, tuple(name for name in self.left_out if name != METADATA))
+        return Fields(self.fields, tuple(name for name in self.drop_fields if name != METADATA))
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,11 +360,10 @@ class Options:
         "archive or folder.",
         remember=lambda value: value and list(value),
     )
-    host: str | None = option(
+    site: str | None = option(
         "Input",
         True,
         "The site, for URLs and {site_field}.",
-        name="site",
         metavar="HOST",
         usually="the name of the archive or folder",
         more="A host such as beer.stackexchange.com. It also decides whether Markdown has "
@@ -466,18 +449,13 @@ class Options:
             )
 
     def _check_fields(self) -> None:
-        fields = self.filters.fields
+        fields = self.filters.selected
         has_body = fields.has("Body") or (fields.has_answers and fields.has_answer("Body"))
         if self.body != "html" and not has_body:
             raise lacks_field(flag("body", self.body), "Body")
         if self.form.split.by is not None and not fields.has_whole("CreationDate"):
             raise lacks_field(flag("split", self.form.split.by), "CreationDate")
         fields.check_nested((*self.shown, *self.absent))
-
-    @property
-    def skip_malformed(self) -> bool:
-        """Whether rows that are not well-formed XML become strays."""
-        return self.errors == "skip"
 
     @property
     def transform(self) -> Transform:
@@ -522,11 +500,6 @@ class Options:
     def steps(self) -> tuple[str, ...]:
         """The steps before the merge, by the names of the options that request them."""
         return () if self.filters.as_of is None else ("as_of",)
-
-    @property
-    def later_until(self) -> str | None:
-        """The date of questions asked after `as_of`; None to leave them out."""
-        return self.transform.later_until
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -665,7 +638,6 @@ def like(name: str, help: str | None = None, /, **changes: Any) -> Any:  # noqa:
     entry = {field.name: getattr(OPTIONS[name], field.name) for field in fields(Option)}
     texts = {} if help is None else {"help": help, "more": "", "usually": ""}
     entry |= texts | changes
-    del entry["attribute"]
     return field(default=entry.pop("default"), metadata={"option": entry})
 
 

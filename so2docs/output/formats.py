@@ -116,7 +116,7 @@ class Format(FileFormat):
         return cls(
             options.form,
             level=options.level,
-            fields=options.filters.fields,
+            fields=options.filters.selected,
             tables=options.shown,
             site=options.site_field,
             is_attributed=options.is_attributed,

@@ -150,7 +150,7 @@ class Provenance:
     def of(cls, files: Sequence[TableFile], options: Options) -> Provenance:
         """Return the provenance of a conversion of these files, the posts first, without counts."""
         values = within_64_bits(recorded_options(options))
-        site, posts = options.host, files[0].file
+        site, posts = options.site, files[0].file
         if site is None and posts is not None:
             site = published_host(site_from_name(posts))
         return make_record("convert", CONTRACT, values, map(File.of_table, files), site)

@@ -39,7 +39,7 @@ def count_and_prepare(nested: DocumentBuilder, options: Options) -> Iterable[Doc
         documents = _label_by_share(nested, split.ends)
     if options.transform.changes_documents:
         return options.records.apply(documents, nested.counts, options)
-    convert = bodies.converter(options.later_body, options.core, options.host)
+    convert = bodies.converter(options.later_body, options.core, options.site)
     return documents if convert is None else _convert_bodies(documents, convert)
 
 

@@ -60,7 +60,7 @@ class RowFilter:
             QUESTION: of_questions + of_posts,
             ANSWER: answer_conditions(filters) + of_posts,
         }
-        self._with_answers = filters.fields.has_answers
+        self._with_answers = filters.selected.has_answers
 
     def add(self, buffer: RecordBuffer, rows: list[Row]) -> None:
         """Turn rows into posts, as `posts.add` does.
@@ -162,7 +162,7 @@ if TYPE_CHECKING:
 
 def make_projection(options: Options) -> Projection | None:
     """Return a function that selects the fields of a post; None if the options keep all fields."""
-    fields = options.filters.fields
+    fields = options.filters.selected
     if fields.has_whole_posts and not (options.filters.as_of and not fields.has(BODY_FROM.key)):
         return None
     needed = fields.hidden(options.nest)

@@ -262,7 +262,7 @@ def _count(counts: RowCounts, group: JoinedGroup, form: JoinedForm) -> None:
 def load_bucket(task: BucketTask, run: RunForm | None = None) -> Iterator[DocumentBuilder]:
     """Read the blocks of a task, and yield the builder that nests their records."""
     options = task.options
-    fields = options.filters.fields
+    fields = options.filters.selected
     with nullcontext() if task.users is None else Users(task.users) as users:
         dropped = unpack_ids(options.filters.drop_posts)
         nest = Nest(options.nest, users, fields, dropped) if options.nest else None

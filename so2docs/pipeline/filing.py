@@ -93,7 +93,7 @@ class RowSink(Visitor):
 
     def reject(self, offset: int, row: Malformed) -> bool:
         """Store a row that is not well-formed XML as a stray; return False if options forbid it."""
-        if not (self._options.skip_malformed and row.can_be_skipped):
+        if self._options.errors != "skip" or not row.can_be_skipped:
             return False
         if not self.opt_outs.drops_malformed(row.raw, self.buffer):
             self.buffer.strays += posts.malformed_line(offset, row.raw, self.malformed)
@@ -154,7 +154,7 @@ def needs_rows(options: Options) -> bool:
     filters = options.filters
     if filters.as_of is not None:
         return _selects_rows(replace(filters.of_rows, as_of=None))
-    return _selects_rows(filters) or not filters.fields.has_whole_posts
+    return _selects_rows(filters) or not filters.selected.has_whole_posts
 
 
 def _selects_rows(filters: Filters) -> bool:
@@ -165,13 +165,13 @@ def _selects_rows(filters: Filters) -> bool:
     """
     neutral = Filters(
         limit=filters.limit,
-        kept=filters.kept,
-        left_out=filters.left_out,
+        fields=filters.fields,
+        drop_fields=filters.drop_fields,
         sample_size=filters.sample_size,
         keep_users=filters.keep_users,
         keep_posts=filters.keep_posts,
     )
-    return filters != neutral or not filters.fields.has_answers
+    return filters != neutral or not filters.selected.has_answers
 
 
 class PostSink(RowSink):

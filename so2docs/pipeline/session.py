@@ -150,7 +150,10 @@ class Session:
         self.report = Report(
             posts.name, names.output, dump_bytes=posts.size, jobs=self.jobs, core=options.core
         )
-        self.report.as_of, self.report.later_until = options.filters.as_of, options.later_until
+        self.report.as_of, self.report.later_until = (
+            options.filters.as_of,
+            options.transform.later_until,
+        )
         options.records.prepare(self.report)
 
     def _step(self, file: TableFile, chunk_bytes: int, *, is_early: bool = False) -> FirstPass:

@@ -36,7 +36,8 @@ class Existence:
     def of_dates(cls, options: Options) -> tuple[Self, Self]:
         """Make the rules for the date of `as_of`, and for that of later questions if requested."""
         assert options.filters.as_of is not None
-        return cls.at(options.filters.as_of), cls.at(options.later_until or options.filters.as_of)
+        later = options.transform.later_until
+        return cls.at(options.filters.as_of), cls.at(later or options.filters.as_of)
 
     def includes(self, date: str | None) -> bool:
         """Whether a row with this date existed."""

@@ -175,11 +175,11 @@ class Restoration:
         first_formula: tuple[str, str] = ("", ""),
     ) -> None:
         self._get_title = get_title
-        self._host = options.host
+        self._host = options.site
         since, marked = first_formula
-        sign = formula_sign(options.host or "")
+        sign = formula_sign(options.site or "")
         self._renderer = Renderer(
-            options.host,
+            options.site,
             sign or marked,
             self._find_title,
             marks_formulas=bool(marked),
@@ -201,7 +201,7 @@ class Restoration:
         self._keeps_markdown = options.restores_markdown
         self._needs_html = not self._keeps_markdown or filters.max_body is not None
         self._convert = bodies.converter(
-            options.body if self._keeps_markdown else "html", options.core, options.host
+            options.body if self._keeps_markdown else "html", options.core, options.site
         )
 
     def restore(self, blocks: Iterable[BlockData], ids: range) -> Iterable[BlockData]:

@@ -63,7 +63,7 @@ def check(options: Options, site: str) -> None:
     if options.restores_markdown or not has_history:
         return
     require_packages(f"HTML of bodies restored by {flag('as_of')}", "markdown-it-py", extra="as-of")
-    if options.host is None:
+    if options.site is None:
         log.warning(
             "the site of %r is unknown, so in restored bodies, addresses of questions stay "
             "addresses, and formulas are Markdown; %s",
@@ -97,7 +97,7 @@ def _map_titles(
 
     Ids are sorted on disk, first by post, then by question, so that each map is read in order.
     """
-    if options.host is None:
+    if options.site is None:
         return None
     linked, wanted = str(spill.folder / "linked.map"), str(spill.folder / "wanted.map")
     with IdMapWriter(linked, combine=keep_lowest) as posts:

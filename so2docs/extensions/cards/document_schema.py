@@ -64,9 +64,9 @@ def _question(options: Options) -> Schema:
     if options.site_field is not None:
         properties[options.site_field[0]] = {"const": options.site_field[1]}
         schema["required"].append(options.site_field[0])
-    if options.filters.fields.has_answers:
+    if options.filters.selected.has_answers:
         answer = _post(options, "Answers.", ANSWER_ATTRIBUTES)
-        if options.filters.fields.has_answer("ParentId"):
+        if options.filters.selected.has_answer("ParentId"):
             answer["required"].append("ParentId")
         properties["Answers"] = array(answer)
         schema["required"].append("Answers")
@@ -74,7 +74,7 @@ def _question(options: Options) -> Schema:
 
 
 def _post(options: Options, prefix: str, names: Sequence[str]) -> Schema:
-    fields = options.filters.fields
+    fields = options.filters.selected
     own = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
     schema = _row(own)
     schema["required"] = [name for name in ("Id", "PostTypeId") if name in own]

@@ -293,9 +293,9 @@ class RecipeOptions(TransformOptions):
             OptionError: Two options contradict each other.
         """
         self._check_shares(options)
-        if METADATA in options.filters.left_out:
+        if METADATA in options.filters.drop_fields:
             self._check_metadata()
-        fields = options.filters.fields
+        fields = options.filters.selected
         needed: list[str] = []
         subject = flag("attribution", True)
         if self.transform.attributed:

@@ -186,10 +186,10 @@ def make_records(
         recipe: The recipe.
         apart: Whether questions with a link to a question in another share are left out.
     """
-    host = options.host if recipe.attributed else None
-    convert_body = bodies.converter(options.later_body, options.core, options.host)
+    host = options.site if recipe.attributed else None
+    convert_body = bodies.converter(options.later_body, options.core, options.site)
     is_text = bool(recipe.name) and options.later_body == "text"
-    maker = RecordMaker(recipe, host, convert_body, options.host, has_default_alts=not is_text)
+    maker = RecordMaker(recipe, host, convert_body, options.site, has_default_alts=not is_text)
     ends = options.form.split.ends if apart else []
     for document in nested:
         number, count, whole = document.question_id, 0, b"".join((*document.parts, b"}"))

@@ -98,7 +98,7 @@ class RowOptions(PartFilters):
     @property
     def has_part(self) -> bool:
         """Whether filters select questions; otherwise, each row is kept by its own date."""
-        names = {entry.attribute for entry in entries(PartFilters)} - _FILTERS_OF_ROWS
+        names = {entry.name for entry in entries(PartFilters)} - _FILTERS_OF_ROWS
         return any(getattr(self, name) != getattr(_NO_FILTERS, name) for name in names)
 
     @property
@@ -106,11 +106,6 @@ class RowOptions(PartFilters):
         """Whether listed users or posts, or made-up posts, are left out."""
         lists = (self.drop_users, self.drop_posts)
         return self.drop_fabricated or any(listed is not None for listed in lists)
-
-    @property
-    def skip_malformed(self) -> bool:
-        """Whether rows that are not well-formed XML become strays."""
-        return self.errors == "skip"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class BatchVisitor(Visitor):
         self.table, self.columns = table, TableColumns(table)
         self._opt_outs = OptOuts(options, table)
         self._core: Core = "python" if self._opt_outs.needs_rows else options.core
-        self._skip_malformed = options.skip_malformed
+        self._skip_malformed = options.errors == "skip"
 
     def add_batch(self, batch: Batch) -> None:
         """Process the rows of a slice."""
