@@ -56,20 +56,6 @@ def test_places(place: Location, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"jobs": 0}, "jobs is 0; it must be 1 or more"),
-        ({"answers_by": "x"}, "answers_by is 'x'; it must be one of: id, votes"),
-        ({"level": 10}, "level is 10; it must be 0 to 9"),
-        ({"chunk_bytes": 0}, "chunk_bytes is 0; it must be a size such as 16MB"),
-    ],
-)
-def test_disallowed_options(options: dict[str, object], words: str) -> None:
-    with pytest.raises(so2docs.OptionError, match=words):
-        so2docs.convert("Posts.xml", **options)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
     ("name", "value", "typed", "keyword"),
     [
         ("tags", None, "--tags", "tags"),

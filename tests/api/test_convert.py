@@ -68,22 +68,6 @@ def test_the_report_detects_a_lost_row() -> None:
         so2docs.Report(dump="Posts.xml", output="q", rows=3, questions=1, answers=1).check()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"jobs": 0}, "jobs is 0"),
-        ({"level": 10}, "level is 10"),
-        ({"answers_by": "age"}, "answers_by is 'age'"),
-        ({"chunk_bytes": 0}, "chunk_bytes is 0"),
-    ],
-)
-def test_options_are_checked_first(
-    tmp_path: Path, options: dict[str, object], message: str
-) -> None:
-    with pytest.raises(so2docs.OptionError, match=message):
-        so2docs.convert("Nope.xml", tmp_path / "q.jsonl.gz", **options)  # type: ignore[arg-type]
-
-
 def test_read_takes_files_compressed_or_not(samples: Path, tmp_path: Path) -> None:
     so2docs.convert(samples / "posts.xml", tmp_path / "q.jsonl.gz")
     expected = [json.loads(line) for line in (samples / "posts.jsonl").read_bytes().splitlines()]

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -365,54 +364,6 @@ def test_bodies(body: Any, expected: str, tmp_path: Path) -> None:
     assert first["Title"] == "<p>"
     assert empty["Body"] == ""
     assert "Body" not in none
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"all_tags": True}, "all_tags=True needs tags"),
-        ({"tags": ["a b"]}, "'a b'; it must be a tag such as"),
-        ({"tags": "<a>"}, "'<a>'; .* a tag"),
-        ({"tags": "[a]*"}, r"'\[a\]\*'; .* a tag"),
-        (
-            {"since": "yesterday"},
-            "since is 'yesterday'; .* a date in UTC, .*such as 2020",
-        ),
-        ({"until": "2020-01-31T12:00+01:00"}, "a date in UTC, without an offset"),
-        (
-            {"since": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1)))},
-            "since is '0001-01-01 00:00:00.01:00'; it must be a date in UTC",
-        ),
-        ({"since": "2020-02-31"}, "since is '2020-02-31'; .* a date"),
-        ({"since": "2020-01-01", "until": "2020-01-01"}, "since=.* must be before until="),
-        ({"sample": "0%"}, "sample is '0%'; .* above 0% and at most 100%"),
-        ({"sample": "101%"}, "sample is '101%'"),
-        ({"sample": "1"}, "sample is '1'; .* such as 1% or"),
-        ({"sample": "some"}, "sample is 'some'"),
-        ({"limit": 0}, "limit is 0"),
-        ({"max_body": ""}, "max_body is ''; "),
-        ({"max_body": "-1"}, "max_body is '-1'; "),
-        ({"max_body": "0"}, "max_body is '0'; "),
-        ({"max_body": "3 apples"}, "max_body is '3 apples'; "),
-        ({"sample_size": 0}, "sample_size is 0; it must be 1 or more"),
-        ({"sample_size": 5, "sample": "1%"}, "sample and sample_size contradict each other"),
-        ({"sample_size": 5, "limit": 5}, "sample_size and limit contradict each other"),
-        ({"limit": 5, "as_of": "2020"}, "limit and as_of contradict each other"),
-        ({"sample_size": 5, "as_of": "2020"}, "sample_size and as_of contradict each other"),
-        ({"fields": "id"}, r"no field 'id'; did you mean Id\?"),
-        ({"fields": "Answers.Boddy"}, r"did you mean Answers\.Body\?"),
-        ({"fields": " , "}, "fields is empty"),
-        ({"fields": "Id", "drop_fields": "Body"}, "fields and drop_fields contradict each other"),
-        ({"drop_fields": "Answers", "min_answer_score": 1}, "min_answer_score needs the answers"),
-        ({"body": "pdf"}, "body is 'pdf'; .*: html, text, markdown"),
-        ({"body": "text", "fields": "Id,Title"}, "body='text' needs Body"),
-        ({"limit": 5, "split": "3files"}, "split='3files' contradicts limit"),
-    ],
-)
-def test_bad_values(options: dict[str, Any], problem: str, tmp_path: Path) -> None:
-    with pytest.raises(so2docs.OptionError, match=problem):
-        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", **options)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -58,26 +58,6 @@ def test_dates_are_dates() -> None:
     assert sorted(some + ids(until=date(2024, 2, 1))) == ids()
 
 
-@pytest.mark.parametrize(
-    ("keywords", "problem"),
-    [
-        ({"min_score": "5"}, "min_score is '5'; it must be a whole number"),
-        ({"jobs": 1.5}, "jobs is 1.5; .* whole number"),
-        ({"jobs": True}, "jobs is True; .* whole number"),
-        ({"tags": 5}, "tags is 5; it must be text or a list of texts"),
-        ({"tags": [5]}, r"tags is \[5\]; it must be text or a list of texts"),
-        ({"since": 2020}, "since is 2020; it must be text or a date"),
-        ({"answered": "no"}, "answered is 'no'; it must be True or False"),
-        ({"tables": 3}, "tables is 3; it must be a dictionary or a list of texts"),
-        ({"work_dir": 3}, "work_dir is 3; it must be text or a path"),
-        ({"fields": None, "drop_fields": {"Body": 1}.items()}, "drop_fields is "),
-    ],
-)
-def test_wrong_types_are_option_errors(keywords: dict[str, Any], problem: str) -> None:
-    with pytest.raises(so2docs.OptionError, match=problem):
-        so2docs.documents(SAMPLES / "posts.xml", **keywords)
-
-
 def test_unknown_keywords_are_type_errors(tmp_path: Path) -> None:
     for call in (so2docs.documents, so2docs.convert):
         with pytest.raises(TypeError, match="unexpected keyword argument 'tag'; did you mean tags"):

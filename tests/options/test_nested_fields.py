@@ -116,31 +116,6 @@ def test_documents_take_names_in_a_list() -> None:
     assert list(actual) == expected
 
 
-@pytest.mark.parametrize(
-    ("names", "options", "problem"),
-    [
-        ((), {"fields": "Id,Comments.Text"}, "fields='Comments.Text' needs nest='comments'"),
-        (
-            (),
-            {"drop_fields": "Answers.Owner.Id"},
-            "drop_fields='Answers.Owner.Id' needs nest='users'",
-        ),
-        (("users",), {"drop_fields": "Comments.User.Id"}, "needs nest='comments'"),
-        (("comments",), {"drop_fields": "Comments.User"}, "needs nest='users'"),
-        (ALL, {"drop_fields": "Comment.Text"}, r"did you mean Comments\.Text\?"),
-        (ALL, {"drop_fields": "Votes.Up"}, r"no field 'Votes\.Up'; did you mean Votes\.UpMod\?"),
-        (ALL, {"drop_fields": "Owner.AboutMe"}, r"no field 'Owner\.AboutMe'"),
-        (ALL, {"drop_fields": "Answers.Answers"}, r"no field 'Answers\.Answers'"),
-    ],
-)
-def test_invalid_choices(
-    names: tuple[str, ...], options: dict[str, str], problem: str, tmp_path: Path
-) -> None:
-    with pytest.raises(so2docs.OptionError, match=problem):
-        convert(tmp_path / "q.jsonl.gz", names, **options)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_fast_path_is_used_if_all_fields_stay(tmp_path: Path) -> None:
     from so2docs.options.request import read_options
     from so2docs.options.table import Filters, Options

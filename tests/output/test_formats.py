@@ -314,57 +314,6 @@ def test_strays_next_to_any_format(tmp_path: Path) -> None:
         assert unpacked(tmp_path / strays) == expected
 
 
-@pytest.mark.parametrize(
-    ("output", "options", "problem"),
-    [
-        ("q.jsonl.gz", {"format": "xml"}, "format is 'xml'; .*: jsonl, json, elasticsearch"),
-        ("q.jsonl.gz", {"compression": "bz2"}, "compression is 'bz2'; .*: gzip, zstd, none"),
-        ("q.jsonl.gz", {"compression": "zstd"}, "compression='zstd' contradicts the name"),
-        ("q.jsonl.gz", {"format": "parquet"}, "format='parquet' contradicts the name"),
-        ("q.parquet", {"format": "json"}, "format='json' contradicts the name"),
-        ("q.parquet", {"format": "jsonl"}, "format='jsonl' contradicts the name"),
-        ("q.parquet", {"compression": "gzip"}, "leave compression='gzip' out"),
-        ("q.jsonl", {"compression": "gzip"}, "compression='gzip' contradicts the name .*none"),
-        ("q.jsonl.gz", {"compression": "none"}, "compression='none' contradicts the name .*gzip"),
-        ("q.json", {"format": "jsonl"}, "format='jsonl' contradicts the name"),
-        (
-            "q.txt",
-            {},
-            r"no output format has the extension \.txt; .* \.jsonl \.ndjson \.json \.ravendb",
-        ),
-        ("q.csv", {}, "writes no csv files; use so2docs tables"),
-        ("q.csv", {"format": "jsonl"}, "writes no csv files; use so2docs tables"),
-        ("q.db", {}, "writes no db files; use so2docs sqlite"),
-        ("q.jsonl.xz", {}, r"the extension \.xz"),
-        ("q.jsonl.bz2", {}, r"the extension \.bz2"),
-        ("q.tar.gz", {}, r"the extension \.tar"),
-        ("q.parquet.zst", {}, r"choose a name that ends in \.parquet"),
-        (
-            "q.jsonl.gz",
-            {"elasticsearch_index": "a"},
-            "elasticsearch_index needs format='elasticsearch'",
-        ),
-        (
-            "q.jsonl",
-            {"format": "elasticsearch", "elasticsearch_index": "A b"},
-            "Elasticsearch allows",
-        ),
-        ("q.jsonl.gz", {"split": "many"}, "split is 'many'; .* 1GB"),
-        ("q.jsonl.gz", {"split": "0files"}, "must be 1 to 10,000"),
-        ("q.jsonl.gz", {"split": "10kB"}, "at least 100,000 bytes"),
-        ("-", {"split": "2files"}, "split='2files' does not support standard output"),
-        ("-", {"format": "parquet"}, "format='parquet' .* standard output"),
-        ("q.jsonl.gz", {"level": 10}, "level is 10; .* 0 to 9 for gzip"),
-        ("q.jsonl.zst", {"level": 20}, "level is 20; .* 0 to 19"),
-    ],
-)
-def test_bad_values(output: str, options: dict[str, Any], problem: str, tmp_path: Path) -> None:
-    path = output if output == "-" else str(tmp_path / output)
-    with pytest.raises(so2docs.OptionError, match=problem):
-        so2docs.convert(SAMPLES / "posts.xml", path, **options)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
     command = ["convert", SAMPLES / "posts.xml", "-q"]
     for options in (["-f", "parquet"], ["-f", "json"], ["-f", "ravendb", "--split", "2files"], []):

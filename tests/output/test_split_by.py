@@ -174,25 +174,3 @@ def test_no_documents_give_one_empty_file(tmp_path: Path) -> None:
     report = convert(SAMPLES / "empty.xml", tmp_path / "q.json")
     assert (report.files, report.first_file) == (1, str(tmp_path / "q-undated.json"))
     assert json.loads((tmp_path / "q-undated.json").read_text()) == []
-
-
-@pytest.mark.parametrize(
-    ("output", "keywords", "message"),
-    [
-        (
-            "q.jsonl",
-            {"split": "week"},
-            "split is 'week'; .* 8files, year, month, or shares such as",
-        ),
-        ("-", {}, "split='month' .* standard output"),
-        ("q.jsonl", {"drop_fields": "CreationDate"}, "split='month' needs CreationDate"),
-        ("q.jsonl", {"fields": "Id,Answers.Id"}, "split='month' needs CreationDate"),
-        ("q", {"recipe": "beir"}, "leave split out"),
-    ],
-)
-def test_refuses_contradictory_options(
-    dump: Path, tmp_path: Path, output: str, keywords: dict[str, Any], message: str
-) -> None:
-    name = output if output == "-" else tmp_path / output
-    with pytest.raises(so2docs.OptionError, match=message):
-        so2docs.convert(dump, name, **{"split": "month"} | keywords)

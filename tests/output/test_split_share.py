@@ -4,7 +4,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import pytest
 from support.dumps import answer, question, write_dump
 from support.formats_read_back import jsonl
 
@@ -66,27 +65,3 @@ def test_a_split_without_questions_is_an_empty_file(tmp_path: Path) -> None:
         assert report.empty_shares is not None
         assert sorted(report.empty_shares) == sorted(empty)
         assert f"empty shares         {', '.join(report.empty_shares)}" in str(report)
-
-
-@pytest.mark.parametrize(
-    ("shares", "message"),
-    [
-        ("a=0.5,b=0.6", "the shares add up to 1.1, not to 1 as in train=0.9"),
-        ("train=80,test=20", "the shares add up to 100, not to 1"),
-        ("a=1,b=0", "but 'b=0' is not a new name in lower case with a share above 0, as in train"),
-        ("a=0.5,a=0.5", "but 'a=0.5' is not a new name"),
-        ("A=1", "but 'A=1' is not"),
-        ("a=x", "but 'a=x' is not"),
-        ("a=0.5, =0.5", "but '=0.5' is not"),
-        ("a=nan", "but 'a=nan' is not"),
-        (
-            "train:80",
-            "it must be a size such as 1GB, a number of files such as 8files, year",
-        ),
-        ("8", "a size must be at least 100,000 bytes; for a number of files, give 8files$"),
-        ("50kB", "a size must be at least 100,000 bytes$"),
-    ],
-)
-def test_shares_make_a_whole(shares: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(so2docs.OptionError, match=message):
-        so2docs.convert(dump_of(tmp_path / "P.xml", 1, 2), tmp_path / "q.jsonl", split=shares)

@@ -126,9 +126,3 @@ def test_a_budget_changed_during_the_run(tmp_path: Path, monkeypatch: pytest.Mon
     assert report.resumed
     assert 0 < report.spill_compressed_bytes < report.spill_bytes - 250_000
     assert left_by(output) == left_by(expected)
-
-
-def test_refuses_an_invalid_budget(tmp_path: Path) -> None:
-    for wrong in ("", "x", "-1", "1XB"):
-        with pytest.raises(so2docs.OptionError, match=f"spill_budget is '{wrong}'; .* 2GB"):
-            so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", spill_budget=wrong)
