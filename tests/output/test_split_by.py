@@ -164,12 +164,6 @@ def test_users_with_dates_of_a_question_without(tmp_path: Path) -> None:
     assert parts(tmp_path / "out").keys() == {"undated"}
 
 
-def test_an_invalid_month(tmp_path: Path) -> None:
-    rows = [question(n, CreationDate=f"2021-{n:02}-01T00:00:00.000") for n in (1, 12, 13)]
-    convert(write_dump(tmp_path / "Posts.xml", question(99), *rows), tmp_path / "q.jsonl")
-    assert parts(tmp_path).keys() == {"2021-01", "2021-12", "undated"}
-
-
 def test_no_documents_give_one_empty_file(tmp_path: Path) -> None:
     report = convert(SAMPLES / "empty.xml", tmp_path / "q.json")
     assert (report.files, report.first_file) == (1, str(tmp_path / "q-undated.json"))
