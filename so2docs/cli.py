@@ -179,9 +179,9 @@ def run(arguments: list[str] | None = None) -> int:
         say(explain_missing(error))
         return EXIT_FAILED
     except OSError as error:
-        from so2docs.store.disk import explain_os_error
+        from so2docs.errors import convert_error
 
-        say(explain_os_error(error))
+        say(convert_error(error))
         return EXIT_FAILED
 
 

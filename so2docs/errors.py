@@ -345,6 +345,56 @@ def full_disk_error(place: object) -> DiskFullError:
     return DiskFullError(f"{where}the disk is full", retry="free some space")
 
 
+_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+def is_full(error: Exception) -> bool:
+    """Whether an error of the system or of SQLite means a full disk or an exceeded quota."""
+    is_of_sqlite = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
+    return is_of_sqlite or getattr(error, "errno", None) in _FULL
+
+
+def convert_error(
+    error: Exception,
+    path: object = None,
+    problem: str = "cannot be written",
+    kind: type[So2docsError] = OutputError,
+    retry: str = "fix this",
+) -> So2docsError:
+    """Convert an error of the system or of SQLite to a `DiskFullError` or an error of `kind`.
+
+    Args:
+        error: The error.
+        path: The file or folder for the message; None for that of the error, without `problem`.
+        problem: What failed.
+        kind: Class of the result.
+        retry: Advice that precedes running the command again.
+    """
+    where = getattr(error, "filename", None) if path is None else path
+    if is_full(error):
+        return full_disk_error(where or "")
+    parts = (where, problem if path is not None else "", getattr(error, "strerror", None) or error)
+    return kind(": ".join(str(part) for part in parts if part), retry=retry)
+
+
+@contextmanager
+def explain(
+    path: object = None,
+    problem: str = "cannot be written",
+    kind: type[So2docsError] = OutputError,
+    retry: str = "fix this",
+) -> Iterator[None]:
+    """Convert errors in a block as `convert_error` does, except a closed pipe."""
+    try:
+        yield
+    except (BrokenPipeError, So2docsError):
+        raise
+    except Exception as error:
+        if not isinstance(error, OSError) and not hasattr(error, "sqlite_errorname"):
+            raise
+        raise convert_error(error, path, problem, kind, retry) from error
+
+
 def damaged_spill_error(place: object, problem: object, part: str = "the spill") -> SpillError:
     """Make the error for damage in a file or folder of the spill."""
     return SpillError(f"{place}: {part} is damaged ({problem}); {run_again()}")

@@ -25,10 +25,16 @@ from isal.isal_zlib import crc32
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import PIECE_END, PIECES
-from so2docs.errors import SpillError, SpillTakenError, damaged_spill_error, flag, run_again
+from so2docs.errors import (
+    SpillError,
+    SpillTakenError,
+    damaged_spill_error,
+    explain,
+    flag,
+    run_again,
+)
 from so2docs.store.blocks import REJECTED, Block, BlockReader, Budget
 from so2docs.store.disk import lock_file
-from so2docs.store.sqlite_errors import sqlite_errors
 
 INDEX = "index.sqlite"
 TEMPORARY = "segments."
@@ -183,7 +189,7 @@ class StateDatabase:
     def _translate_errors(self) -> Iterator[None]:
         """Convert SQLite errors to `SpillError` or `DiskFullError`, with advice for the user."""
         problem = "the index of the spill cannot be used"
-        with sqlite_errors(self._folder, problem, "check the disk", SpillError):
+        with explain(self._folder, problem, SpillError, "check the disk"):
             try:
                 yield
             except sqlite3.DatabaseError as error:

@@ -105,7 +105,6 @@ ONLY_USERS = {
     "sqlite3": {
         "extensions.tables.sqlite_writer",
         "commands",
-        "store.sqlite_errors",
         "extensions.serve.agents",
         "extensions.serve.app",
         "extensions.serve.store",

@@ -16,7 +16,7 @@ from so2docs.api.resolve import options_for
 from so2docs.api.spills import has_spill, opened_spill
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import DumpLike, Source, open_first
-from so2docs.errors import ChangedDumpError, DiskFullError, DumpError, OptionError, flag
+from so2docs.errors import ChangedDumpError, DiskFullError, DumpError, OptionError, explain, flag
 from so2docs.options.output_form import default_output, output_form
 from so2docs.options.request import build_run_options, read_keywords
 from so2docs.options.signatures import spell_out
@@ -31,7 +31,6 @@ from so2docs.progress import log
 from so2docs.registry import find_hook
 from so2docs.report import Report
 from so2docs.standard_streams import open_standard_output
-from so2docs.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from so2docs.options.keywords import ConvertKeywords
@@ -101,7 +100,7 @@ def convert_validated(
         check_report(run.report, [source.path, path, *run.tables.values()])
         options = options_for(source, values, output_form(path, values))
         names = OutputPaths.of(path, options, run)
-        with _explain_dump_errors(names, options), disk_errors():
+        with _explain_dump_errors(names, options), explain():
             files = _plan(source, options, run, names, card, is_alone=is_alone)
 
             def describe() -> None:
@@ -204,12 +203,12 @@ def _run(
         if existing is not None:
             return existing
     with opened_spill(names, restart=run.restart or is_once, is_once=is_once) as spill:
-        with disk_errors():
+        with explain():
             output.write = Session(files, spill, options, names, run).run
             report = output.build(force=run.force, update=run.update)
             finish(report)
         # Release the lock first, so that a kill during the removal leaves a valid spill.
-        with disk_errors():
+        with explain():
             spill.remove()
     return report
 

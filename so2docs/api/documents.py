@@ -12,7 +12,7 @@ import orjson
 from so2docs.api.resolve import options_for
 from so2docs.api.spills import opened_spill
 from so2docs.dump.source import DumpLike, Source, open_first
-from so2docs.errors import So2docsError
+from so2docs.errors import So2docsError, explain
 from so2docs.options.request import build_run_options, read_keywords
 from so2docs.options.signatures import spell_out
 from so2docs.options.table import OF_ITERATOR, Options, RunOptions, taken_by
@@ -20,7 +20,6 @@ from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.pipeline.session import Session
 from so2docs.report import Report
-from so2docs.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from so2docs.options.keywords import IteratorKeywords
@@ -86,7 +85,7 @@ class Documents(AbstractContextManager["Documents"]):
 def document_session(source: Source, options: Options, run: RunOptions) -> Iterator[Session]:
     """Open a session, with a temporary spill, that yields documents instead of writing them."""
     names = OutputPaths("-", run.work_dir)
-    with disk_errors(), source:
+    with explain(), source:
         files = source.find_to_convert(options.tables, run.tables)
         open_first(files, run.threads, names.work_folder)
         with opened_spill(names) as spill:

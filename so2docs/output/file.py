@@ -14,11 +14,12 @@ from typing import BinaryIO, Self
 
 from isal import isal_zlib
 
+from so2docs.errors import explain
 from so2docs.options.choices import Compression
 from so2docs.output import index
 from so2docs.output.compression import SEGMENT_BYTES, compress, stream_header, stream_trailer
 from so2docs.output.new_files import NewFiles
-from so2docs.output.part_files import FileState, explain_errors, finish_file, part_path
+from so2docs.output.part_files import FileState, finish_file, part_path
 from so2docs.output.segments import Copy, Journal, Segment, copy_all, copy_by_reading
 from so2docs.standard_streams import open_standard_output
 from so2docs.store.disk import write_all
@@ -97,7 +98,7 @@ class Output:
     def place(self, segment: Segment) -> list[Copy]:
         """Append a segment; for data in a temporary file, return the copies to make later."""
         copies = []
-        with explain_errors(self._part):
+        with explain(self._part):
             file = self._open()
             if not segment.path:
                 write_all(file, segment.data)
@@ -119,7 +120,7 @@ class Output:
     def _open_index(self) -> Iterator[BinaryIO]:
         """Open the unfinished index at its end."""
         path = part_path(self._index)
-        with explain_errors(path), open(path, "a+b") as file:
+        with explain(path), open(path, "a+b") as file:
             yield file
 
     def seal(self, record: bytes = b"") -> FileState:
@@ -131,7 +132,7 @@ class Output:
         journal = self.journal
         trailer = stream_trailer(self.compression, journal)
         size, crc = journal.size + len(trailer), isal_zlib.crc32(trailer, journal.crc)
-        with explain_errors(self._part):
+        with explain(self._part):
             file = self._open()
             write_all(file, trailer)
             if self.path == "-":

@@ -34,7 +34,7 @@ from typing import Any, BinaryIO
 import orjson
 from isal import isal_zlib
 
-from so2docs.errors import OutputError, So2docsError
+from so2docs.errors import So2docsError, convert_error
 from so2docs.output.part_files import INDEX, crc_of, side_file
 from so2docs.output.segments import Segment
 from so2docs.parse.core import compiled
@@ -208,7 +208,7 @@ def load(output: str, file: BinaryIO) -> Index:
 
     Raises:
         UnusableIndexError: The index is missing or damaged, or belongs to another file or version.
-        OutputError: The index cannot be read.
+        So2docsError: The index cannot be read.
     """
     path = index_path(output)
     try:
@@ -218,9 +218,7 @@ def load(output: str, file: BinaryIO) -> Index:
     except FileNotFoundError:
         raise UnusableIndexError("there is no index next to it") from None
     except OSError as error:
-        raise OutputError(
-            f"{path}: cannot be read: {error.strerror}; fix this, then try again"
-        ) from error
+        raise convert_error(error, path, "cannot be read") from error
     index = Index(data)
     index.check(file)
     return index

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from isal import isal_zlib
 
-from so2docs.errors import OptionError, OutputError, So2docsError, flag, resumable
+from so2docs.errors import OptionError, OutputError, So2docsError, explain, flag, resumable
 from so2docs.output.part_files import (
     INDEX,
     LOCK,
@@ -27,7 +27,6 @@ from so2docs.output.part_files import (
     check_folder,
     check_replaceable,
     describe_missing_folder,
-    explain_errors,
     finish_file,
     follow,
     part_path,
@@ -69,7 +68,7 @@ def output_lock(output: str, *, seconds: float = PATIENCE) -> Iterator[bool]:
 def _lock(output: str, path: str, deadline: float) -> int | None:
     """Open and lock the lock file at `path`; return its descriptor, or None without file locks."""
     while True:
-        with explain_errors(path):
+        with explain(path):
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
             is_locked = lock_file(file)
@@ -113,7 +112,7 @@ def temporary_folder(parent: str | None) -> Iterator[str]:
     path = os.path.join(parent, f"{_TEMPORARY}{os.urandom(4).hex()}")
     try:
         with output_lock(path):
-            with explain_errors(path):
+            with explain(path):
                 os.mkdir(path, 0o700)
             try:
                 yield path
@@ -140,7 +139,7 @@ def open_folder(path: str) -> None:
 def make_folder(path: str) -> list[str]:
     """Make a folder and its missing parents; return the new folders, innermost first."""
     missing = []
-    with explain_errors(path):
+    with explain(path):
         while path and not os.path.isdir(path):
             missing.append(path)
             path = os.path.dirname(path)
@@ -228,7 +227,7 @@ class NewFiles(AbstractContextManager["NewFiles"]):
     def begin(self, path: str) -> str:
         """Return the temporary name of a new file; a file that has this name is removed."""
         part = part_path(path)
-        with explain_errors(part):
+        with explain(part):
             remove(part)  # Never open an existing file: the name may be a link to another file.
         self._begun.add(part)
         return part
@@ -241,7 +240,7 @@ class NewFiles(AbstractContextManager["NewFiles"]):
     def write(self, path: str, data: bytes) -> None:
         """Write a small file, to be renamed together with the other files."""
         part = self.begin(path)
-        with explain_errors(part), open(part, "xb") as file:
+        with explain(part), open(part, "xb") as file:
             file.write(data)
         self.add(path, finish_file(path, isal_zlib.crc32(data)))
 
@@ -291,15 +290,15 @@ class NewFiles(AbstractContextManager["NewFiles"]):
         try:
             for path in self._outdated:
                 if path not in self._finished:
-                    with explain_errors(path):
+                    with explain(path):
                         remove(path)
             for path in paths:
                 is_new = not os.path.lexists(path)
-                with explain_errors(path):
+                with explain(path):
                     os.replace(self._finished[path].part, follow(path))
                 published += [path] * is_new
             for folder in {os.path.dirname(follow(path)) or "." for path in paths}:
-                with explain_errors(folder):
+                with explain(folder):
                     sync_folder(folder)
         except BaseException:
             # Remove the files already renamed, so that a repeated command does not find them.
@@ -321,7 +320,7 @@ def clean_up(path: str) -> None:
 def write_file(path: str, data: bytes) -> None:
     """Write a small file completely or not at all; write to a device or pipe directly."""
     if os.path.exists(path) and not os.path.isfile(path):
-        with explain_errors(path):
+        with explain(path):
             Path(path).write_bytes(data)
         return
     path = os.path.realpath(path)

@@ -14,8 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -25,11 +24,9 @@ from isal import isal_zlib
 from so2docs.errors import (
     OutputError,
     OutputExistsError,
-    So2docsError,
+    explain,
     flag,
-    full_disk_error,
 )
-from so2docs.store.disk import is_full
 
 CARD = "README.md"
 """Name of the card of a folder."""
@@ -185,7 +182,7 @@ def crc_of(file: IO[bytes], size: int) -> int:
 def finish_file(path: str, crc: int | None = None) -> FileState:
     """Sync a temporary file to disk, and return its state."""
     part = part_path(path)
-    with explain_errors(part), open(part, "r+b") as file:
+    with explain(part), open(part, "r+b") as file:
         os.fsync(file.fileno())
         return FileState(part, file.seek(0, os.SEEK_END), crc)
 
@@ -203,17 +200,3 @@ def sync_folder(path: str) -> None:
     except OSError as error:
         if error.errno not in _NOT_FOR_FOLDERS:
             raise
-
-
-@contextmanager
-def explain_errors(path: str) -> Iterator[None]:
-    """Convert an `OSError` from writing `path`, except a closed pipe, to an `OutputError`."""
-    try:
-        yield
-    except (BrokenPipeError, So2docsError):
-        raise
-    except OSError as error:
-        if is_full(error):
-            raise full_disk_error(path) from error
-        message = f"{path}: cannot be written: {error.strerror or error}"
-        raise OutputError(message, retry="fix this") from error

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from so2docs.errors import DumpError, So2docsError
+from so2docs.errors import DumpError, So2docsError, explain
 from so2docs.options.choices import COMPRESSIONS, EXTENSIONS, FORMATS, Compression
 from so2docs.options.table import Options, OutputForm, RunOptions
 from so2docs.output import index
@@ -24,7 +24,6 @@ from so2docs.output.part_files import (
     FileState,
     check_folder,
     check_replaceable,
-    explain_errors,
     is_same,
     refuse_existing,
     remove,
@@ -207,7 +206,7 @@ class OutputPaths:
     def remove_temporaries(self) -> None:
         """Remove the unfinished files of an earlier session."""
         for path in self.temporaries():
-            with explain_errors(path):
+            with explain(path):
                 remove(path)
 
     def check_side_files(self) -> None:

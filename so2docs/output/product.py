@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import orjson
 from isal.isal_zlib import crc32
 
-from so2docs.errors import OutputError, OutputExistsError, flag
+from so2docs.errors import OutputError, OutputExistsError, convert_error, flag
 from so2docs.options.choices import FORMATS
 from so2docs.output import index
 from so2docs.output.new_files import PATIENCE, NewFiles
@@ -255,10 +255,8 @@ def read_provenance(path: str) -> Provenance | None:
         with suppress(FileNotFoundError):
             data = data or _read_sealed(Path(side_file(path, RECORD)).read_bytes())
     except OSError as error:
-        raise OutputError(
-            f"{path}: the record of how it was made cannot be read: {error.strerror}; fix this, "
-            "then run the same command again"
-        ) from error
+        problem = "the record of how it was made cannot be read"
+        raise convert_error(error, path, problem) from error
     return load(data) if data else None
 
 

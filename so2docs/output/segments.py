@@ -20,9 +20,8 @@ from typing import BinaryIO, NamedTuple
 
 from isal import isal_zlib
 
-from so2docs.errors import OutputError
-from so2docs.output.part_files import explain_errors
-from so2docs.store.disk import is_full, write_all
+from so2docs.errors import OutputError, explain, is_full
+from so2docs.store.disk import write_all
 
 _COPY_BYTES = 256 * 1024
 
@@ -70,7 +69,7 @@ def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
     """Write the data of segments to a temporary file, and return the segments without it."""
     offset = 0
     stored_groups: list[list[Segment]] = []
-    with explain_errors(path), open(path, "wb", buffering=0) as file:
+    with explain(path), open(path, "wb", buffering=0) as file:
         for group in groups:
             stored_groups.append([])
             for segment in group:
@@ -116,7 +115,7 @@ def copy_all(copies: Iterable[Copy]) -> None:
     """
     for copy in copies:
         with (
-            explain_errors(copy.target),
+            explain(copy.target),
             open(copy.source, "rb", buffering=0) as source,
             open(copy.target, "r+b", buffering=0) as target,
         ):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from isal.isal_zlib import crc32
 
-from so2docs.errors import SpillError, damaged_spill_error, run_again
+from so2docs.errors import SpillError, damaged_spill_error
 from so2docs.store.disk import AppendedFile, open_files_limit, read_at
 from so2docs.zstd import CompressionParameter, ZstdError, decompress, frame_compressor
 
@@ -155,9 +155,7 @@ class BlockReader(AbstractContextManager["BlockReader"]):
                 file = self._files[path] = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             return read_at(file, size, offset)
         except OSError as error:
-            raise SpillError(
-                f"{path}: the spill cannot be read ({error.strerror}); {run_again()}"
-            ) from error
+            raise damaged_spill_error(path, error.strerror) from error
 
 
 def damage_error(path: str, offset: int) -> SpillError:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import RawIOBase
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from so2docs.errors import DiskFullError, OutputError, So2docsError, flag, full_disk_error
+from so2docs.errors import DiskFullError, flag
 from so2docs.report import as_size
 
 # Sizes relative to the dump, measured on published and generated dumps, plus a margin.
 _SPILL_SHARE = 0.38
 _OUTPUT_SHARE = {"gzip": 0.36, "zstd": 0.36, "none": 1.0}
-
-_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def open_files_limit() -> int:
@@ -30,24 +25,6 @@ def open_files_limit() -> int:
         return 512
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft
-
-
-def is_full(error: OSError) -> bool:
-    """Whether an error means a full disk or an exceeded quota."""
-    return error.errno in _FULL
-
-
-def tells_full(text: str) -> bool:
-    """Whether an error text without a code contains the system's words for the same."""
-    return any(os.strerror(code) in text for code in _FULL)
-
-
-def explain_os_error(error: OSError) -> So2docsError:
-    """Convert an error of the system that nothing else converted; the message gives advice."""
-    name = error.filename or "a temporary file"
-    advice = "free some space" if is_full(error) else "fix this"
-    kind = DiskFullError if is_full(error) else OutputError
-    return kind(f"{name}: {error.strerror or error}; {advice}, then run the same command again")
 
 
 def check_room(
@@ -69,10 +46,8 @@ def check_room(
     uncompressed_growth = max(0, min(budget, dump_bytes - uncompressed)) * saved
     needs = [("the spill", spill, dump_bytes * _SPILL_SHARE - spilled + uncompressed_growth)]
     if output != "-":
-        part = Path(f"{output}.part")
-        written_bytes = part.stat().st_size if part.exists() else 0
-        share = dump_bytes * _OUTPUT_SHARE[compression]
-        needs.append(("the output", part.parent, share - written_bytes))
+        size = dump_bytes * _OUTPUT_SHARE[compression]
+        needs.append(("the output", Path(output).parent, size))
     needed: dict[int, tuple[list[str], Path, float]] = {}
     for purpose, folder, size in needs:
         device = os.stat(folder).st_dev
@@ -164,17 +139,3 @@ def _read_once(file: int, size: int, offset: int) -> bytes:
         return os.pread(file, size, offset)
     os.lseek(file, offset, os.SEEK_SET)
     return os.read(file, size)
-
-
-@contextmanager
-def disk_errors() -> Iterator[None]:
-    """Convert `OSError` to `DiskFullError` or `So2docsError`, with advice for the user."""
-    try:
-        yield
-    except (BrokenPipeError, So2docsError):
-        raise
-    except OSError as error:
-        if is_full(error):
-            raise full_disk_error(error.filename) from error
-        where = f"{error.filename}: " if error.filename else ""
-        raise So2docsError(f"{where}{error.strerror or error}", retry="fix this") from error

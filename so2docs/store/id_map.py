@@ -21,7 +21,7 @@ from itertools import groupby
 
 from isal.isal_zlib import crc32
 
-from so2docs.errors import SpillError, damaged_spill_error, flag
+from so2docs.errors import damaged_spill_error
 from so2docs.parse import core
 from so2docs.store.disk import AppendedFile, read_at
 
@@ -90,10 +90,7 @@ class IdMap(AbstractContextManager["IdMap"]):
         try:
             self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError as error:
-            raise SpillError(
-                f"{path}: the spill cannot be read ({error.strerror}); run again with "
-                f"{flag('restart', True)}"
-            ) from error
+            raise damaged_spill_error(path, error.strerror) from error
         self._firsts, self._sums = array("q"), array("I")
         self._known: dict[int, array[int]] = {}
         try:

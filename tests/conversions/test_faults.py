@@ -131,7 +131,7 @@ def test_earlier_findings_about_system_calls(command: str, call: str, what: str)
 def test_a_package_that_ignores_errors_is_detected() -> None:
     broken = (
         "import contextlib, so2docs.output.new_files as files\n"
-        "files.explain_errors = lambda path: contextlib.suppress(OSError)"
+        "files.explain = lambda path: contextlib.suppress(OSError)"
     )
     result = rounds("--every", "diff", "--only", "rename of", "fails", before=broken)
     assert result.returncode == 1

@@ -271,7 +271,7 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
         assert json.loads(shown)["rows"] == 63
         assert output.exists()
         result = run("convert", small, output, "--report", tmp_path / "r.json", code=0)
-        assert result.stderr.startswith("so2docs: resuming: all of the dump is already")
+        assert result.stderr.startswith(f"so2docs: {output}: is up to date\n")
 
 
 def test_a_vanishing_output_folder(

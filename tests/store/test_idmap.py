@@ -113,7 +113,7 @@ def test_every_byte_is_checked(count: int, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_unfinished_map_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(so2docs.SpillError, match=r"cannot be read.*restart=True"):
+    with pytest.raises(so2docs.SpillError, match=r"is damaged.*restart=True"):
         IdMap(str(tmp_path / "ids.map"))
 
 

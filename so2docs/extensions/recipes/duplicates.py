@@ -25,11 +25,11 @@ from typing import IO, Annotated, Any, TypedDict
 
 import orjson
 
+from so2docs.errors import explain
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.recipe import Document, Recipe, Record, SetFile
 from so2docs.extensions.recipes.record_sets import README, finish_set
 from so2docs.output.file import Output
-from so2docs.output.part_files import explain_errors
 
 _DUPLICATE = 3
 """`LinkTypeId` of links to originals: table LinkTypes of the Stack Exchange Data Explorer."""
@@ -99,7 +99,7 @@ class Sorter(AbstractContextManager["Sorter"]):
 
     def _write_run(self) -> None:
         self._lines.sort()
-        with explain_errors(self._folder):
+        with explain(self._folder):
             run = self._files.enter_context(TemporaryFile(dir=self._folder))  # noqa: SIM115
             run.writelines(self._lines)
             run.seek(0)

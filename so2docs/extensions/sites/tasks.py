@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from so2docs.dump.kinds import members_with
 from so2docs.dump.storage import files_in_folder
-from so2docs.errors import WorkerDiedError
+from so2docs.errors import WorkerDiedError, convert_error
 from so2docs.output.new_files import clean_up
 from so2docs.output.product import ExistingOutputError
 from so2docs.output.provenance import State
@@ -37,7 +37,6 @@ from so2docs.plugin import (
 )
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import Progress, about, collect, log_about, warn_by_kind
-from so2docs.store.disk import explain_os_error
 
 EXIT_FAILED, EXIT_SOME_FAILED = 1, 3
 
@@ -175,7 +174,7 @@ class SiteTask:
         except (So2docsError, OSError) as error:
             if self.source and isinstance(error, OptionError):
                 raise
-            explained = error if isinstance(error, So2docsError) else explain_os_error(error)
+            explained = error if isinstance(error, So2docsError) else convert_error(error)
             return SiteResult(self.site, self.output, "failed", None, explained, self.source)
         return SiteResult(
             self.site, done.output, done.state, done.result, source=self.source, note=done.note

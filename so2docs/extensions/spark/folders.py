@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from so2docs.dump import storage
+from so2docs.errors import explain
 from so2docs.extensions.spark import stores
 from so2docs.output import provenance
 from so2docs.output.provenance import Comparison
@@ -22,7 +23,6 @@ from so2docs.plugin import (
     Report,
     read_provenance,
 )
-from so2docs.store.disk import disk_errors
 
 SUCCESS = "_SUCCESS"
 PART = "part-"
@@ -39,7 +39,7 @@ def begin(folder: str, run: str) -> None:
     The files of an earlier conversion stay valid until `finish` replaces them. An earlier run that
     is still writing to the folder will fail.
     """
-    with disk_errors():
+    with explain():
         stores.make_folder(folder)
         stores.write(stores.join(folder, _RUN), run.encode())
 

@@ -14,6 +14,7 @@ from typing import Any
 from so2docs.api.convert import convert_validated
 from so2docs.api.resolve import options_for
 from so2docs.dump import storage
+from so2docs.errors import explain
 from so2docs.extensions.sites.tasks import plan_outputs
 from so2docs.extensions.spark import folders
 from so2docs.options.output_form import check_several, output_form, output_suffix
@@ -29,7 +30,6 @@ from so2docs.plugin import (
     Source,
     flag,
 )
-from so2docs.store.disk import disk_errors
 
 Dumps = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -154,7 +154,7 @@ def convert_site(site: Site, *, run: str, keywords: Mapping[str, Any]) -> Report
         with (
             folders.temporary_folder() as work_dir,
             folders.make_draft(site.folder, work_dir) as draft,
-            disk_errors(),
+            explain(),
         ):
             path = os.path.join(draft, _name_output(keywords))
             report = convert_validated(site.path, path, _run_here(keywords, work_dir))

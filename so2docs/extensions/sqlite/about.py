@@ -12,9 +12,8 @@ from urllib.parse import quote
 import orjson
 
 from so2docs.domain import site_language
-from so2docs.errors import OutputError, flag
+from so2docs.errors import OutputError, explain, flag
 from so2docs.output.provenance import Provenance, load
-from so2docs.store.sqlite_errors import sqlite_errors
 
 SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
     ("below 0", None, -1),
@@ -80,7 +79,7 @@ def connect(path: str) -> sqlite3.Connection:
 
 def explain_database_errors(path: str) -> AbstractContextManager[None]:
     """Convert the errors of SQLite from reading a database to an `OutputError` with advice."""
-    return sqlite_errors(path, "cannot be read")
+    return explain(path, "cannot be read")
 
 
 def write_about(connection: sqlite3.Connection, values: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source
-from so2docs.errors import DumpError, OptionError, flag, resumable, taking_options
+from so2docs.errors import DumpError, OptionError, explain, flag, resumable, taking_options
 from so2docs.escape import on_one_line
 from so2docs.extensions.keywords import DatabaseKeywords
 from so2docs.extensions.sqlite.about import FORMAT, read_about, write_about
@@ -29,7 +29,6 @@ from so2docs.output.product import Product
 from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.reader.reading import is_output, read_start
 from so2docs.schema import POSTS
-from so2docs.store.disk import disk_errors
 
 PathLike = str | os.PathLike[str]
 
@@ -188,7 +187,7 @@ class DatabaseFile(Product[Database]):
             write_about(connection, self._describe(connection, writer))
 
         with (
-            disk_errors(),
+            explain(),
             resumable(False),
             self._source as source,
         ):

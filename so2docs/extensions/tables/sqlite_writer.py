@@ -18,13 +18,13 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from so2docs.errors import explain
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.writing import SqliteEncoder, TextsOf, read
-from so2docs.output.part_files import FileState, explain_errors, finish_file, part_path, remove
+from so2docs.output.part_files import FileState, finish_file, part_path, remove
 from so2docs.output.segments import Segment
 from so2docs.progress import log
 from so2docs.schema import BOOLEAN, INTEGER, OTHER, POSTS, Table
-from so2docs.store.sqlite_errors import sqlite_errors
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -68,7 +68,7 @@ _ID = itemgetter(0)
 
 def connect(part: str) -> sqlite3.Connection:
     """Create an empty database at the path of a part file, and begin a transaction."""
-    with explain_errors(part):
+    with explain(part):
         if os.path.exists(part):
             log.info(f"{part}: is left from an interrupted run; starting over")
         remove(part)
@@ -123,7 +123,7 @@ class SqliteWriter:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        with sqlite_errors(self._path, "cannot be written"):
+        with explain(self._path, "cannot be written"):
             yield
 
     def _create_search(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 from so2docs.counts import plural
 from so2docs.dump.source import Source
-from so2docs.errors import OptionError, flag, require_packages
+from so2docs.errors import OptionError, explain, flag, require_packages
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.options import RowOptions, TableOptions
 from so2docs.extensions.tables.report import FlatTable
@@ -29,7 +29,7 @@ from so2docs.options.signatures import spell_out
 from so2docs.options.table import options_of
 from so2docs.progress import log
 from so2docs.schema import DUMP
-from so2docs.store.disk import disk_errors, write_all
+from so2docs.store.disk import write_all
 
 if TYPE_CHECKING:
     import pandas
@@ -100,7 +100,7 @@ class Rows:
     def _read(self, open_encoder: OpenEncoder) -> Iterator[bytes]:
         """Yield the segments that an encoder makes of the rows."""
         options, progress = for_workers(self._options)
-        with disk_errors(), Source(self._source) as source:
+        with explain(), Source(self._source) as source:
             files, read_first = find_files(source, options)
             opened = open_run(source, options, files, read_first, folder=None, progress=progress)
             with opened as run:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from so2docs.counts import ChunkTally
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source
-from so2docs.errors import OptionError, flag, require_packages, resumable
+from so2docs.errors import OptionError, explain, flag, require_packages, resumable
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.options import TableOptions
 from so2docs.extensions.tables.report import FlatTable, TablesReport
@@ -54,7 +54,6 @@ from so2docs.progress import Shown
 from so2docs.report import check_placed
 from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader, start_reader
 from so2docs.schema import DUMP, POSTS
-from so2docs.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from so2docs.extensions.keywords import TableKeywords
@@ -159,7 +158,7 @@ def tables(
     report = TablesReport(where)
     # Files can be resumed, since a repeated call skips complete tables; a database cannot, since it
     # is renamed only after its last table.
-    with disk_errors(), resumable(lambda: bool(report)), source:
+    with explain(), resumable(lambda: bool(report)), source:
         files, read_first = find_files(source, options)
         targets = _targets(source, where, files, options, read_first)
         for target in targets:
