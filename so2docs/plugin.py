@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from so2docs.output.provenance import UP_TO_DATE, File, Provenance, make_record
     from so2docs.progress import Shown, bar, log
     from so2docs.reader.reading import is_output, parse_document, read_lines, read_start
-    from so2docs.registry import EachDump, find_hook
+    from so2docs.registry import find_hook
     from so2docs.report import Report, as_size
     from so2docs.schema import ANSWERS, DUMP, POSTS
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 # cog.outl(text(cog.inFile))
 # ]]]
 __all__ = [
-    "ANSWERS", "DUMP", "POSTS", "UP_TO_DATE", "Counts", "DumpError", "EachDump", "File", "NewFiles",
+    "ANSWERS", "DUMP", "POSTS", "UP_TO_DATE", "Counts", "DumpError", "File", "NewFiles",
     "OptionError", "Output", "OutputError", "Product", "Provenance", "Report", "Shown",
     "So2docsError", "Source", "allow_any_encoding", "as_size", "bar", "command", "did_you_mean",
     "find_hook", "flag", "for_html", "for_terminal", "given_keywords", "is_output", "like", "log",
@@ -67,8 +67,8 @@ __all__ = [
 ]  # fmt: skip
 _MODULES = {
     "ANSWERS": "schema", "Counts": "counts", "DUMP": "schema", "DumpError": "errors",
-    "EachDump": "registry", "File": "output.provenance", "NewFiles": "output.new_files",
-    "OptionError": "errors", "Output": "output.file", "OutputError": "errors", "POSTS": "schema",
+    "File": "output.provenance", "NewFiles": "output.new_files", "OptionError": "errors",
+    "Output": "output.file", "OutputError": "errors", "POSTS": "schema",
     "Product": "output.product", "Provenance": "output.provenance", "Report": "report",
     "Shown": "progress", "So2docsError": "errors", "Source": "dump.source",
     "UP_TO_DATE": "output.provenance", "allow_any_encoding": "commands.terminal",

@@ -7,10 +7,10 @@ The core imports no extension: it imports the objects below by name, when they a
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from so2docs.errors import OptionError
 
@@ -56,6 +56,8 @@ class Capability:
         formats: Properties of each format of documents, by name.
         hooks: Modules that the core calls, or objects of modules as `module:attribute`, by name of
             the hook.
+        endings: Ends of the names of outputs, after the site, by name of a function that
+            `for_each_site` calls for each dump.
     """
 
     commands: Mapping[str, str] = field(default_factory=dict)
@@ -63,19 +65,7 @@ class Capability:
     names: Mapping[str, str] = field(default_factory=dict)
     formats: Mapping[str, FormatTraits] = field(default_factory=dict)
     hooks: Mapping[str, str] = field(default_factory=dict)
-
-
-class EachDump(NamedTuple):
-    """How a function is called for each of several dumps.
-
-    Attributes:
-        make: Function called with a dump, an output and keywords; returns its result, or None if
-            the output is up to date.
-        end: End of the names of outputs, after the site.
-    """
-
-    make: Callable[..., Any]
-    end: str
+    endings: Mapping[str, str] = field(default_factory=dict)
 
 
 CAPABILITIES = {
@@ -98,7 +88,7 @@ CAPABILITIES = {
             "stream": "Rows rows",
             "tables": "tables",
         },
-        hooks={"each site tables": "sites:TABLES"},
+        endings={"tables": ""},
     ),
     "sites": Capability(
         names={
@@ -120,7 +110,7 @@ CAPABILITIES = {
     "sqlite": Capability(
         commands={"sqlite": "Make an SQLite database with full-text search."},
         names={"build": "Database to_sqlite"},
-        hooks={"each site to_sqlite": "sites:DATABASES"},
+        endings={"to_sqlite": ".db"},
     ),
     "serve": Capability(
         commands={
@@ -207,9 +197,16 @@ def has_hook(name: str) -> bool:
 _EACH_SITE = "each site "
 
 
+ENDINGS = {
+    name: end for capability in CAPABILITIES.values() for name, end in capability.endings.items()
+}
+"""Ends of the names of outputs of several dumps, by name of the function."""
+
+
 def functions_for_sites() -> list[str]:
     """List the functions that `for_each_site` calls."""
-    return [name.removeprefix(_EACH_SITE) for name in _PLACES if name.startswith(_EACH_SITE)]
+    plans = (name.removeprefix(_EACH_SITE) for name in _PLACES if name.startswith(_EACH_SITE))
+    return sorted([*ENDINGS, *plans])
 
 
 def find_hook(name: str) -> Any:

@@ -175,12 +175,6 @@ class Product(Generic[Result]):
         log.info("%s: is up to date", self.path)
         return result
 
-    def build_new(self, *, force: bool, update: bool = False) -> Result | None:
-        """Make the product as `build` does; None if it is up to date."""
-        if self.find(force=force, update=update) is not None:
-            return None
-        return self.build(force=force, update=update)
-
     def _claim(self, files: NewFiles) -> None:
         for number, path in enumerate(self.paths):
             read = (*self.inputs, *self.paths[:number])

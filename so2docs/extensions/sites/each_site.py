@@ -20,8 +20,8 @@ from so2docs.extensions.sites.tasks import (
     plan_outputs,
     run_sites,
 )
-from so2docs.plugin import UP_TO_DATE, EachDump, OptionError, Shown, find_hook
-from so2docs.registry import functions_for_sites
+from so2docs.plugin import UP_TO_DATE, OptionError, Shown, find_hook
+from so2docs.registry import ENDINGS, functions_for_sites
 
 PathLike = str | os.PathLike[str]
 
@@ -81,16 +81,15 @@ def for_each_site(
     if name not in functions_for_sites():
         names = ", ".join(functions_for_sites())
         raise OptionError(f"{function!r} is not for several sites; give one of: {names}")
-    plan = find_hook(f"each site {name}")
-    if isinstance(plan, EachDump):
-        planned = plan_outputs(sources, open_new_folder(folder), plan.end)
-        tasks = dump_tasks(partial(_make, plan), planned, keywords)
+    if name in ENDINGS:
+        planned = plan_outputs(sources, open_new_folder(folder), ENDINGS[name])
+        tasks = dump_tasks(partial(_make, function), planned, keywords)
     else:
-        tasks = plan(sources, folder, **keywords)
+        tasks = find_hook(f"each site {name}")(sources, folder, **keywords)
     writes_files = folder is not None
     return run_sites(tasks, jobs, progress=progress, when_done=when_done, resumes=writes_files)
 
 
-def _make(plan: EachDump, source: str, output: str, **keywords: Any) -> Done:
-    result = plan.make(source, output, **keywords)
-    return Done(UP_TO_DATE, output) if result is None else Done("made", output, result)
+def _make(function: Callable[..., Any], source: str, output: str, **keywords: Any) -> Done:
+    result = function(source, output, **keywords)
+    return Done("made", output, result) if result.is_new else Done(UP_TO_DATE, output)

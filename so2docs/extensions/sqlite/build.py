@@ -47,6 +47,7 @@ class Database:
         strays: Number of rows without a usable `Id`, by table; they are in a side file.
         file_bytes: Size of the file in bytes.
         seconds: Wall time in seconds.
+        is_new: Whether this call made the database.
     """
 
     path: str
@@ -55,6 +56,7 @@ class Database:
     strays: dict[str, int] = field(default_factory=dict)
     file_bytes: int = 0
     seconds: float = 0.0
+    is_new: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values."""
@@ -174,7 +176,7 @@ class DatabaseFile(Product[Database]):
         """Return the numbers of rows and the size of the database."""
         about, strays = read_about(self.path), records[0].counts["strays"]
         size = os.path.getsize(self.path)
-        return Database(self.path, about.rows, about.repeated, strays, size)
+        return Database(self.path, about.rows, about.repeated, strays, size, is_new=False)
 
     def make(self, files: NewFiles) -> Database:
         """Read the tables, insert their rows, and make the indexes."""
