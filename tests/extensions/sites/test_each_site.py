@@ -327,7 +327,7 @@ def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
 
 def test_each_function_says_what_it_takes(quarters: tuple[Path, Path]) -> None:
     each: Any = so2docs.for_each_site
-    with pytest.raises(OptionError, match="not for several sites; give one of: diff, inspect, tables, to_sqlite"):
+    with pytest.raises(OptionError, match="give one of: diff, inspect, tables, to_sqlite"):
         each(so2docs.read, quarters[0])
     with pytest.raises(OptionError, match="inspect writes no files; leave out out"):
         each(so2docs.inspect, [quarters[0]], "out")
