@@ -9,14 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from so2docs.dump.opening import SourceFile
-from so2docs.errors import DumpError, OptionError, OutputError, flag
+from so2docs.errors import OptionError, OutputError, flag
 from so2docs.escape import printable
 from so2docs.extensions.cards.document_schema import build_schema, name_schema
 from so2docs.options.choices import FORMATS
@@ -33,7 +31,6 @@ from so2docs.output.provenance import (
     parse_files,
     parse_record,
 )
-from so2docs.progress import log
 
 FORMAT = 1
 """Version of manifests. Increase it with each change that breaks readers."""
@@ -51,14 +48,12 @@ class Manifest(Provenance):
         documents: Number of documents or records in each file, by name; of lines in a record set.
         schema: JSON Schema of each document; None for recipes without a schema, and for formats of
             other programs.
-        license: Text of the dump's `license.txt`; None if missing, or if the input was not hashed.
         format: Version of the manifest.
     """
 
     output: str = ""
     documents: dict[str, int] = field(default_factory=dict)
     schema: dict[str, Any] | None = None
-    license: str | None = None
     format: int = FORMAT
 
     @classmethod
@@ -67,8 +62,7 @@ class Manifest(Provenance):
 
         Args:
             output: Name of the output, or of the records file of a record set.
-            read: The path of each input, to read it for its SHA-256 and its licence; None for an
-                input that is not a file.
+            read: The path of each input, which is read for its SHA-256; None if it is not a file.
         """
         advice = f"convert the dump again with {flag('card', True)}"
         if os.path.isdir(output):
@@ -103,7 +97,6 @@ class Manifest(Provenance):
                 for name, path in paths.items()
             },
             schema=_schema(record.options, record.counts["recipe"]),
-            license=_license(hashes),
         )
 
     def save(self, output: str) -> None:
@@ -154,20 +147,6 @@ def manifest_path(output: str) -> str:
     return side_file(locate(output), MANIFEST)
 
 
-def _license(paths: Iterable[str]) -> str | None:
-    """Read the first `license.txt` found with the files of a dump; None if not found."""
-    for path in paths:
-        try:
-            with closing(SourceFile(path)) as source:
-                if (text := source.license()) is not None:
-                    return text
-        except DumpError as error:
-            if getattr(error.__cause__, "errno", None) is not None:
-                raise  # The next attempt may succeed, but it would find a manifest that is made.
-            log.warning(error)  # Damage stays, and the output is complete.
-    return None
-
-
 def _checksum(values: dict[str, Any]) -> str:
     """Return the SHA-256 of a manifest's fields."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
@@ -205,24 +184,6 @@ def _record_schema(options: Mapping[str, Any], recipe: str) -> dict[str, Any] | 
     return None if schema is None else name_schema(recipe, f"A record of recipe {recipe}", schema)
 
 
-def _is_object_schema(schema: Any) -> bool:
-    """Whether a value has the form of the schemas that describe the columns of outputs."""
-    members = schema.get("properties", {}) if isinstance(schema, dict) else None
-    return isinstance(members, dict) and all(map(_is_column_schema, members.values()))
-
-
-def _is_column_schema(schema: Any) -> bool:
-    if not isinstance(schema, dict):
-        return False
-    types = schema.get("type", "string")
-    types = types if isinstance(types, list) and types else [types]
-    return (
-        all(isinstance(name, str) for name in types)
-        and ("items" not in schema or _is_column_schema(schema["items"]))
-        and ("properties" not in schema or _is_object_schema(schema))
-    )
-
-
 def load(path: str) -> Manifest:
     """Read and check the manifest at `path`; raise `OutputError` if it is not intact."""
     try:
@@ -230,8 +191,7 @@ def load(path: str) -> Manifest:
         if values.pop("checksum") == _checksum(values) and values["format"] == FORMAT:
             values = parse_files(values)
             manifest = Manifest(**values)
-            is_described = manifest.schema is None or _is_object_schema(manifest.schema)
-            if is_described and has_declared_types(manifest, values):
+            if has_declared_types(manifest, values):
                 return manifest
         reason = "it is damaged, or from another version of so2docs"
     except FileNotFoundError:

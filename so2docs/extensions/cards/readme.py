@@ -14,15 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from so2docs.counts import plural
-from so2docs.domain import LICENSE_FILE, license_at, licenses, site_language
-from so2docs.escape import for_terminal, on_one_line, to_yaml
+from so2docs.domain import license_at, licenses, site_language
+from so2docs.escape import on_one_line, to_yaml
 from so2docs.extensions.cards.columns import describe_columns
 from so2docs.extensions.cards.manifest import Manifest
 from so2docs.extensions.cards.outputs import TRAIN, DescribedOutput
 from so2docs.options.option import WHOLE
 from so2docs.options.request import recorded_options
 from so2docs.options.table import OPTIONS, Options
-from so2docs.output.provenance import File
 from so2docs.report import is_before
 
 START = b"---\n# Written by so2docs"
@@ -42,7 +41,7 @@ _TEXT = """
 Questions and answers of a Stack Exchange data dump, nested by so2docs {version}.
 
 {table}
-{notes}{others}{columns}{dump}
+{notes}{others}{columns}
 ## How it was made
 
 ```console
@@ -89,7 +88,6 @@ def readme_text(title: str, outputs: Mapping[str, DescribedOutput]) -> str:
         notes="".join(_notes(outputs.values())),
         others=_load_others(others, builder),
         columns=_columns(outputs.values()),
-        dump=_licenses_of_dumps(outputs.values()),
         commands="\n".join(f"$ {command(output)}" for output in outputs.values()),
         hashes="\n".join(_hashes(outputs.values())),
         licenses=_describe_licenses(_licenses(outputs.values())),
@@ -283,17 +281,13 @@ def _choose_builder(outputs: Iterable[DescribedOutput]) -> str:
 
 
 def _load_others(outputs: list[DescribedOutput], builder: str) -> str:
-    """Return Markdown that shows how to load outputs that are not configurations."""
+    """Return a paragraph that names the outputs that are not configurations."""
     if not outputs:
         return ""
-    lines = []
-    for output in outputs:
-        paths = {name: list(map(output.path, files)) for name, files in output.splits.items()}
-        lines.append(f'load_dataset("{_builder(output)}", data_files={json.dumps(paths)})')
-    code = "\n".join(lines)
+    names = ", ".join(_code(output.name) for output in outputs)
     return (
-        f"\n`datasets` reads one format in a folder, here {builder}. In the folder, load the other "
-        f"outputs with:\n\n```python\n{code}\n```\n"
+        f"\n`datasets` reads one format in a folder, here {builder}. Load {names} with the name of "
+        "the format and `data_files`.\n"
     )
 
 
@@ -328,27 +322,6 @@ def _tables_of_columns(output: DescribedOutput) -> tuple[str, ...]:
         for file in recipe.files.values()
         if file is not None
     )
-
-
-def _licenses_of_dumps(outputs: Iterable[DescribedOutput]) -> str:
-    """Return Markdown that quotes the `license.txt` of each dump once."""
-    by_input: dict[tuple[File, ...], list[DescribedOutput]] = {}
-    for output in outputs:
-        if output.manifest.license is not None:
-            # An archive is several inputs, one for each table that is read from it.
-            read = dict.fromkeys(file._replace(role="") for file in output.manifest.input)
-            by_input.setdefault(tuple(read), []).append(output)
-    parts = ["\n## The dump\n"] if by_input else []
-    for files, same in by_input.items():
-        names = ", ".join(_code(output.name) for output in same)
-        sources = ", ".join(_code(file.name) for file in files)
-        # Indented lines are code, so markup has no effect.
-        quoted = "\n".join(
-            f"    {line}" for line in for_terminal(same[0].manifest.license or "").splitlines()
-        )
-        said = f"Its `{LICENSE_FILE}` says:"
-        parts.append(f"{names}, from {sources}:\n\n{said}\n\n{quoted}\n")
-    return "\n".join(parts)
 
 
 def _hashes(outputs: Iterable[DescribedOutput]) -> list[str]:

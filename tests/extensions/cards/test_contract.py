@@ -8,7 +8,7 @@ import pytest
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.extensions.cards.document_schema import DIALECT, build_schema
+from so2docs.extensions.cards.document_schema import DIALECT, build_schema, name_schema
 from so2docs.options.request import build_options, read_keywords
 from so2docs.options.table import OF_CONVERT
 
@@ -28,12 +28,10 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
-def schema(options: dict[str, Any]) -> dict[str, Any]:
-    return build_schema(build_options(read_keywords(options, *OF_CONVERT), core="python"))
-
-
 def validator(options: dict[str, Any]) -> Any:
-    json_schema = schema(options)
+    built = build_options(read_keywords(options, *OF_CONVERT), core="python")
+    recipe = built.transform.schema
+    json_schema = build_schema(built) if recipe is None else name_schema("x", "A record", recipe)
     jsonschema_rs.meta.validate(json_schema)
     assert json_schema["$schema"] == DIALECT
     return jsonschema_rs.validator_for(json_schema)
