@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import h11
 import uvicorn
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -22,10 +21,9 @@ from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from so2docs.errors import So2docsError, flag
 from so2docs.escape import for_terminal
@@ -99,37 +97,13 @@ def make_server(app: Guard) -> uvicorn.Server:
     """Make a server for the application; it logs nothing, because the application logs errors."""
     config = uvicorn.Config(
         app,
-        http=_Protocol,
+        http="h11",
         log_level="critical",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     return uvicorn.Server(config)
-
-
-class _Protocol(H11Protocol):
-    """HTTP, with the security headers in answers to requests that are not valid HTTP.
-
-    These never reach the application.
-    """
-
-    def send_400_response(self, msg: str) -> None:
-        """Answer an invalid request, and close the connection."""
-        headers = {
-            "content-type": "text/plain; charset=utf-8",
-            "connection": "close",
-            "content-security-policy": _POLICY.format(images="'self'"),
-            **_HEADERS,
-        }
-        parts = (
-            h11.Response(status_code=400, headers=list(headers.items()), reason="Bad Request"),
-            h11.Data(data=msg.encode()),
-            h11.EndOfMessage(),
-        )
-        for part in parts:
-            self.transport.write(self.conn.send(part) or b"")
-        self.transport.close()
 
 
 class Guard:
@@ -212,8 +186,6 @@ def application(stores: dict[str, Store], *, local: bool) -> Guard:
         is_http = isinstance(error, HTTPException)
         status, text = _describe_error(error)
         headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-        if is_http and status in (301, 302, 307, 308):
-            return RedirectResponse(headers["location"], status)
         values = {"title": text, "status": status, "site": None, "base": "", "q": ""}
         pages = sites.get("/" + request.url.path.split("/")[1] if several else "")
         # If the database cannot be read, the page has no navigation.

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from so2docs.domain import licenses
 from so2docs.escape import remove_bidi_controls
 from so2docs.extensions.markdown.formulas import without_cut_formula
-from so2docs.extensions.serve import charts, thread
+from so2docs.extensions.serve import thread
 from so2docs.extensions.serve.bodies import Renderer, Text, mark_words
 from so2docs.extensions.serve.links import Link, find_links
 from so2docs.extensions.serve.query import Query, parse
@@ -37,18 +37,6 @@ from so2docs.extensions.serve.store import (
 )
 
 _TAGS = 12
-
-
-def plots(overview: dict[str, Any]) -> Markup:
-    """Draw the plots of a front page from the counts of a site."""
-    counts = {
-        "Questions by year": sorted(overview["questions_by_year"].items()),
-        "Questions by score": list(overview["question_scores"].items()),
-        "Most frequent tags": overview["top_tags"][:_TAGS],
-    }
-    return Markup(
-        "".join(charts.section(name, charts.bars(rows)) for name, rows in counts.items() if rows)
-    )
 
 
 MOST_PAGES = 500
@@ -248,7 +236,11 @@ class Pages:
         values = {
             "title": self.store.about.title,
             "overview": overview,
-            "plots": plots(overview),
+            "plots": {
+                "Questions by year": sorted(overview["questions_by_year"].items()),
+                "Questions by score": list(overview["question_scores"].items()),
+                "Most frequent tags": overview["top_tags"][:_TAGS],
+            },
             "latest": self.with_titles(latest),
             "best": self.with_titles(best),
         }

@@ -116,22 +116,6 @@ def test_the_server_ends_during_a_request(tmp_path: Path) -> None:
     assert len(stderr.strip().splitlines()) == 1
 
 
-def test_invalid_requests_get_the_security_headers(tmp_path: Path) -> None:
-    process = start("serve", make(tmp_path), "--port", 0, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    port = int(process.stderr.readline().split("127.0.0.1:")[1].split("/")[0])
-    with socket.create_connection(("127.0.0.1", port)) as asking:
-        asking.sendall(b"GET / nonsense\r\n\r\n")
-        with asking.makefile("rb") as answered:
-            answer = answered.read()
-    process.terminate()
-    process.communicate(timeout=120)
-    assert answer.startswith(b"HTTP/1.1 400 ")
-    valid = {"content-security-policy", "x-content-type-options", "referrer-policy"}
-    names = {line.split(b":")[0].decode() for line in answer.split(b"\r\n")}
-    assert names >= {*valid, "cross-origin-opener-policy"}
-
-
 def test_a_question_to_the_database_has_an_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
