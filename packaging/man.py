@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from so2docs import __version__
-from so2docs.cli import ALL_COMMANDS, cli
+from so2docs.cli import COMMANDS, cli
 
 
 def write(folder: Path) -> None:
@@ -31,7 +31,7 @@ def write(folder: Path) -> None:
 def _contexts() -> Iterator[click.Context]:
     main = click.Context(cli, info_name="so2docs", **cli.context_settings)
     yield main
-    for name in ALL_COMMANDS:
+    for name in COMMANDS:
         if command := cli.get_command(main, name):
             yield click.Context(command, info_name=name, parent=main)
 

@@ -32,15 +32,6 @@ COMMANDS = _OF_CORE | {
 }
 """Line in the help for each command by name, in the order of the help."""
 
-RARE_COMMANDS = {
-    name: line
-    for capability in CAPABILITIES.values()
-    for name, line in capability.rare_commands.items()
-}
-"""Commands that the help only names."""
-
-ALL_COMMANDS = COMMANDS | RARE_COMMANDS
-
 
 def _module(name: str) -> Any:
     """Import the module of a command."""
@@ -75,13 +66,13 @@ class _Commands(click.Group):
     """
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(ALL_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in ALL_COMMANDS:
+        if name not in COMMANDS:
             return None
         command: click.Command = getattr(_module(name), name)
-        command.short_help, command.hidden = ALL_COMMANDS[name], name in RARE_COMMANDS
+        command.short_help = COMMANDS[name]
         for parameter in command.params:
             parameter.callback = parameter.callback or _refuse_empty
         return command
@@ -94,9 +85,9 @@ class _Commands(click.Group):
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = arguments[0]
-        if name not in ALL_COMMANDS:
-            names = ", ".join(ALL_COMMANDS)
-            hint = did_you_mean(name, ALL_COMMANDS) or f"; the commands are: {names}"
+        if name not in COMMANDS:
+            names = ", ".join(COMMANDS)
+            hint = did_you_mean(name, COMMANDS) or f"; the commands are: {names}"
             raise click.UsageError(f"there is no command {name!r}{hint}", context)
         from so2docs.commands.options import spellings
 
@@ -124,7 +115,7 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=f"More commands: {', '.join(RARE_COMMANDS)}.\n\n{examples(EXAMPLES)}",
+    epilog=examples(EXAMPLES),
     invoke_without_command=True,
 )
 @click.option("--version", "-V", is_flag=True, help="Show the version and exit.")

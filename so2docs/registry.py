@@ -51,7 +51,6 @@ class Capability:
     Attributes:
         commands: Line in the help for each command by name. The module `NAME_command` of the folder
             has a function of this name.
-        rare_commands: The same for commands that the help only names.
         names: Public names of `so2docs`, separated by spaces, by module of the folder.
         formats: Properties of each format of documents, by name.
         hooks: Modules that the core calls, or objects of modules as `module:attribute`, by name of
@@ -61,7 +60,6 @@ class Capability:
     """
 
     commands: Mapping[str, str] = field(default_factory=dict)
-    rare_commands: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     formats: Mapping[str, FormatTraits] = field(default_factory=dict)
     hooks: Mapping[str, str] = field(default_factory=dict)
@@ -119,13 +117,11 @@ CAPABILITIES = {
         }
     ),
     "cards": Capability(
-        rare_commands={"card": "Write a card for an output: Markdown for Hugging Face."},
+        commands={"card": "Write a card for an output: Markdown for Hugging Face."},
         hooks={"card": "card"},
     ),
-    "completion": Capability(
-        rare_commands={"completion": "Print a completion script for a shell."}
-    ),
-    "spark": Capability(rare_commands={"spark": "Convert many dumps on Spark."}),
+    "completion": Capability(commands={"completion": "Print a completion script for a shell."}),
+    "spark": Capability(commands={"spark": "Convert many dumps on Spark."}),
     "as_of": Capability(hooks={"step as_of": "step:AS_OF"}),
     "history": Capability(hooks={"members of History": "revisions:members"}),
     "markdown": Capability(hooks={"body markdown": "bodies:make_converter"}),
@@ -171,7 +167,7 @@ _PLACES = {
 def module_of_command(name: str) -> str | None:
     """Return the module of a command; None for a command of the core."""
     for folder, capability in CAPABILITIES.items():
-        if name in capability.commands or name in capability.rare_commands:
+        if name in capability.commands:
             return f"so2docs.extensions.{folder}.{name}_command"
     return None
 

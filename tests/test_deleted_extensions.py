@@ -106,7 +106,7 @@ def test_without(name: str | None, tmp_path: Path) -> None:
     own: set[str] = set()
     if name is not None:
         delete(package, name)
-        own = {*CAPABILITIES[name].commands, *CAPABILITIES[name].rare_commands}
+        own = {*CAPABILITIES[name].commands}
     folder = tmp_path / "work"
     folder.mkdir()
     commands = [

@@ -16,7 +16,7 @@ from support.command import run, run_process, run_python, start
 from support.dumps import question, write_dump
 
 import so2docs
-from so2docs.cli import ALL_COMMANDS
+from so2docs.cli import COMMANDS
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="closes descriptors")
 IN, OUT, ERR = 0, 1, 2
@@ -81,7 +81,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 def test_every_command_is_tried() -> None:
     names = {words.split()[0] for words in (*PRINTS, *NEEDS)}
-    assert names - {"no-such-command"} == ALL_COMMANDS.keys() - ENDLESS
+    assert names - {"no-such-command"} == COMMANDS.keys() - ENDLESS
 
 
 def run_with_reader(folder: Path, words: str) -> Any:

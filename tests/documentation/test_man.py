@@ -12,10 +12,10 @@ import click
 import pytest
 from support.places import CHECKOUT
 
-from so2docs.cli import ALL_COMMANDS, cli
+from so2docs.cli import COMMANDS, cli
 
 BY_NAME = {
-    name: cli.get_command(click.Context(cli, **cli.context_settings), name) for name in ALL_COMMANDS
+    name: cli.get_command(click.Context(cli, **cli.context_settings), name) for name in COMMANDS
 }
 
 
@@ -27,7 +27,7 @@ def pages(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_every_command_and_option_has_its_place(pages: dict[str, Path]) -> None:
-    assert pages.keys() == {"so2docs", *(f"so2docs-{name}" for name in ALL_COMMANDS)}
+    assert pages.keys() == {"so2docs", *(f"so2docs-{name}" for name in COMMANDS)}
     for name, command in BY_NAME.items():
         page = pages[f"so2docs-{name}"].read_text(encoding="utf-8").replace("\\-", "-")
         assert re.search(rf"^\.SH NAME\nso2docs-{name} - .*[^.]$", page, re.MULTILINE), name

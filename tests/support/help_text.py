@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from so2docs.cli import ALL_COMMANDS, cli
+from so2docs.cli import COMMANDS, cli
 from support.options_text import every_option, links
 
 _SHARED = {"help", "quiet", "debug"}
@@ -15,7 +15,7 @@ _SHARED = {"help", "quiet", "debug"}
 
 def reference() -> str:
     """Return a section for each command: its usage, its description and its options."""
-    return "\n\n".join(part for name in ALL_COMMANDS for part in _section(name))
+    return "\n\n".join(part for name in COMMANDS for part in _section(name))
 
 
 def _section(name: str) -> Iterator[str]:
