@@ -12,17 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from so2docs.errors import OptionError, flag
 from so2docs.options.field_paths import Fields
+from so2docs.plugin import ANSWERS, POSTS, OptionError, flag
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
-    ANSWERS,
     BOOLEAN,
     DATE,
     INTEGER,
     INTEGERS,
     OTHER,
-    POSTS,
     QUESTION_ATTRIBUTES,
     TEXT,
     TEXTS,

@@ -12,8 +12,9 @@ from urllib.parse import quote
 import orjson
 
 from so2docs.domain import site_language
-from so2docs.errors import OutputError, explain, flag
-from so2docs.output.provenance import Provenance, load
+from so2docs.errors import explain
+from so2docs.output.provenance import load
+from so2docs.plugin import OutputError, Provenance, flag
 
 SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
     ("below 0", None, -1),

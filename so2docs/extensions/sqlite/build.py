@@ -9,9 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Unpack
 
 from so2docs.dump.opening import TableFile
-from so2docs.dump.source import Source
-from so2docs.errors import DumpError, OptionError, explain, flag, resumable, taking_options
-from so2docs.escape import on_one_line
+from so2docs.errors import explain, taking_options
 from so2docs.extensions.keywords import DatabaseKeywords
 from so2docs.extensions.sqlite.about import FORMAT, read_about, write_about
 from so2docs.extensions.sqlite.options import DatabaseOptions
@@ -19,16 +17,29 @@ from so2docs.extensions.sqlite.texts import texts_of_posts
 from so2docs.extensions.tables.report import FlatTable
 from so2docs.extensions.tables.sqlite_writer import SqliteWriter
 from so2docs.extensions.tables.tables import find_files, for_workers, open_run
-from so2docs.options.request import read_options, recorded
-from so2docs.options.signatures import spell_out
-from so2docs.options.sites import published_host, site_from_name
-from so2docs.options.table import options_of
-from so2docs.output.new_files import NewFiles
+from so2docs.options.sites import published_host
 from so2docs.output.part_files import part_path
-from so2docs.output.product import Product
-from so2docs.output.provenance import File, Provenance, make_record
-from so2docs.reader.reading import is_output, read_start
-from so2docs.schema import POSTS
+from so2docs.plugin import (
+    POSTS,
+    DumpError,
+    File,
+    NewFiles,
+    OptionError,
+    Product,
+    Provenance,
+    Source,
+    flag,
+    is_output,
+    make_record,
+    on_one_line,
+    options_of,
+    read_options,
+    read_start,
+    recorded,
+    resumable,
+    site_from_name,
+    spell_out,
+)
 
 PathLike = str | os.PathLike[str]
 

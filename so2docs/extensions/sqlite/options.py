@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from so2docs.extensions.tables.options import SomeTables, TableOptions
 from so2docs.options.sites import checked_host
-from so2docs.options.table import like
+from so2docs.plugin import like
 
 
 @dataclass(frozen=True, slots=True)

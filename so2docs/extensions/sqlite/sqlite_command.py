@@ -8,13 +8,18 @@ from typing import Any
 
 import click
 
-from so2docs.commands.options import command, given_keywords, product_options, quiet
-from so2docs.commands.terminal import tell
-from so2docs.errors import OptionError
 from so2docs.extensions.sqlite.options import DatabaseOptions
 from so2docs.options.choices import DATABASE_ENDINGS
-from so2docs.registry import find_hook
-from so2docs.schema import POSTS
+from so2docs.plugin import (
+    POSTS,
+    OptionError,
+    command,
+    find_hook,
+    given_keywords,
+    product_options,
+    quiet,
+    tell,
+)
 
 
 @command(

@@ -10,7 +10,7 @@ import orjson
 from so2docs.escape import strip_tags
 from so2docs.extensions.sqlite.accents import list_forms
 from so2docs.parse import core
-from so2docs.schema import POSTS
+from so2docs.plugin import POSTS
 
 # No pattern looks beyond the next `<`, so the time is linear for any body. In bodies from the
 # site's sanitizer, every `<` starts a tag.

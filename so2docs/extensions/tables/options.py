@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import get_args
 
-from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import (
     BodyAs,
     Core,
@@ -19,10 +18,9 @@ from so2docs.options.choices import (
     TableErrors,
     TableFormat,
 )
-from so2docs.options.option import entries, names, option
-from so2docs.options.table import PartFilters, like
-from so2docs.progress import Shown
-from so2docs.schema import DUMP
+from so2docs.options.option import entries, names
+from so2docs.options.table import PartFilters
+from so2docs.plugin import DUMP, OptionError, Shown, did_you_mean, flag, like, option
 
 
 def _table_names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:

@@ -19,8 +19,6 @@ from functools import partial, reduce
 from operator import and_
 from typing import Any
 
-from so2docs.dump.source import Source
-from so2docs.errors import without_secrets
 from so2docs.extensions.tables.columns import Batch
 from so2docs.extensions.tables.options import TableOptions
 from so2docs.extensions.tables.restored import RestoredPosts
@@ -37,10 +35,10 @@ from so2docs.parse.filters import (
     question_conditions,
 )
 from so2docs.parse.id_set import IdSet, IdSetWriter, Pages, ids_in_pages, to_pages
-from so2docs.progress import log
+from so2docs.plugin import DUMP, Source, log, without_secrets
 from so2docs.report import explain_few
 from so2docs.scan.table import TableReader
-from so2docs.schema import DUMP, Table
+from so2docs.schema import Table
 
 _QUESTION, _ANSWER = 1, 2
 _WIKIS = (4, 5)

@@ -20,9 +20,8 @@ from so2docs.errors import taking_options
 from so2docs.extensions.tables.columns import SLICE_BYTES
 from so2docs.extensions.tables.options import TableOptions
 from so2docs.extensions.tables.visitors import BatchVisitor
-from so2docs.options.table import options_of
+from so2docs.plugin import ANSWERS, options_of
 from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader
-from so2docs.schema import ANSWERS
 
 _Task = tuple[OpenVisitor, str, int]
 """The visitor, the path of a file of documents, and the offset of a range of `LARGE_CHUNK_BYTES`

@@ -23,8 +23,8 @@ from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.writing import SqliteEncoder, TextsOf, read
 from so2docs.output.part_files import FileState, finish_file, part_path, remove
 from so2docs.output.segments import Segment
-from so2docs.progress import log
-from so2docs.schema import BOOLEAN, INTEGER, OTHER, POSTS, Table
+from so2docs.plugin import POSTS, log
+from so2docs.schema import BOOLEAN, INTEGER, OTHER, Table
 
 if TYPE_CHECKING:
     from sqlite_utils import Database

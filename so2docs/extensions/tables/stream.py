@@ -9,9 +9,7 @@ from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
-from so2docs.counts import plural
-from so2docs.dump.source import Source
-from so2docs.errors import OptionError, explain, flag, require_packages
+from so2docs.errors import explain
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.options import RowOptions, TableOptions
 from so2docs.extensions.tables.report import FlatTable
@@ -24,11 +22,18 @@ from so2docs.extensions.tables.writing import (
     RowsEncoder,
     read,
 )
-from so2docs.options.request import read_options
-from so2docs.options.signatures import spell_out
-from so2docs.options.table import options_of
-from so2docs.progress import log
-from so2docs.schema import DUMP
+from so2docs.plugin import (
+    DUMP,
+    OptionError,
+    Source,
+    flag,
+    log,
+    options_of,
+    plural,
+    read_options,
+    require_packages,
+    spell_out,
+)
 from so2docs.store.disk import write_all
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.opening import TableFile
-from so2docs.dump.source import Source
-from so2docs.errors import OptionError, explain, flag, require_packages, resumable
+from so2docs.errors import explain
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.options import TableOptions
 from so2docs.extensions.tables.report import FlatTable, TablesReport
@@ -38,22 +37,36 @@ from so2docs.options.choices import (
     TableFormat,
     split_compression,
 )
-from so2docs.options.request import read_options, recorded
-from so2docs.options.signatures import spell_out
-from so2docs.options.table import options_of
-from so2docs.output.file import Output
-from so2docs.output.new_files import NewFiles, clean_up, new_folder, temporary_folder, write_file
+from so2docs.output.new_files import clean_up, new_folder
 from so2docs.output.part_files import STRAYS, check_own, side_file
-from so2docs.output.product import Product
-from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.output.segments import Segment
 from so2docs.output.segments import remove as remove_stored
 from so2docs.parse.core import choose_core
+from so2docs.plugin import (
+    DUMP,
+    POSTS,
+    File,
+    NewFiles,
+    OptionError,
+    Output,
+    Product,
+    Provenance,
+    Shown,
+    Source,
+    flag,
+    make_record,
+    options_of,
+    read_options,
+    recorded,
+    require_packages,
+    resumable,
+    spell_out,
+    temporary_folder,
+    write_file,
+)
 from so2docs.processes.worker import peak_memory
-from so2docs.progress import Shown
 from so2docs.report import check_placed
 from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader, start_reader
-from so2docs.schema import DUMP, POSTS
 
 if TYPE_CHECKING:
     from so2docs.extensions.keywords import TableKeywords

@@ -25,8 +25,9 @@ from so2docs.parse.keys import BY_OPTED_OUT
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import malformed_line, stray_line
 from so2docs.parse.rows import Malformed
+from so2docs.plugin import POSTS
 from so2docs.scan.chunk import Visitor
-from so2docs.schema import OTHER, POSTS, Table
+from so2docs.schema import OTHER, Table
 
 _UNKNOWN_BEFORE = {
     "comments": ("Score",),

@@ -14,17 +14,14 @@ from typing import Any, ClassVar
 import orjson
 
 from so2docs.dump.kinds import PARQUET
-from so2docs.errors import OutputError
 from so2docs.extensions.tables.columns import Batch, TableColumns
 from so2docs.extensions.tables.sql import Dialect
 from so2docs.options.choices import Compression, TableFormat
-from so2docs.output.file import Output
 from so2docs.output.formats import FileFormat
-from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import FileState
 from so2docs.output.segments import Journal, Segment, copy_all
 from so2docs.output.writer import OpenFiles
-from so2docs.schema import POSTS
+from so2docs.plugin import POSTS, NewFiles, Output, OutputError
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}
 """Extensions of files, by format; other formats write a database with all tables."""
