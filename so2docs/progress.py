@@ -215,25 +215,21 @@ def bar(
 class Progress(AbstractContextManager["Progress"]):
     """One bar for all steps of a job, which shows the remaining time of the whole job.
 
-    Work is measured in the same unit in all steps; progress within a step may be counted in a
-    different unit.
+    The unfilled part of the bar stands for the remaining work, measured in the same unit in all
+    steps; progress within a step may be counted in a different unit. The steps of a `Progress` that
+    is made during a step share the part of the bar that belongs to this step.
     """
 
     def __init__(self, *, shown: Shown = False) -> None:
         self._shown = shown
-        self._total = self._end = 0
+        self._work = 0.0
+        self._end = 0
         self._made: Any = None
-        self._scale = 1.0
         self._outer: _Share | None = _outer.get()
 
     def plan(self, work: float) -> None:
-        """Set the amount of remaining work, which the unfilled part of the bar then represents."""
-        if work <= 0:
-            return
-        if self._made is None:
-            self._total = int(work)
-        else:
-            self._scale = (self._end - self._made.n) / work
+        """Set the amount of remaining work."""
+        self._work = max(0.0, work)
 
     @contextmanager
     def step(
@@ -247,39 +243,35 @@ class Progress(AbstractContextManager["Progress"]):
             total: Number of bytes or other units in this step; None or 0 if unknown.
             done: Number of units done by earlier sessions.
         """
-        if not self._total or not self._shown:
+        if not self._shown or (self._made is None and not self._work):
             with bar(description, total, done, shown=self._shown) as new_bar:
                 yield new_bar
             return
-        if self._made is None and self._outer is not None:
-            self._made = self._outer.tqdm_bar
-            self._end = self._outer.start + int(self._outer.share)
-            self._scale = (self._end - self._made.n) / self._total
-        elif self._made is None:
-            self._end = self._total
-            # This work is not measured in bytes, so show no rate.
-            form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
-            options = {"total": self._total, "bar_format": form, "smoothing": 0.1}
-            self._made = _tqdm(f"{description}: ", self._shown, **options)
+        if self._made is None:
+            self._made = self._begin(description)
         bar_ = self._made
         bar_.set_description(on_one_line(f"{_subject.get()}{description}"))
-        remaining = self._end - bar_.n
-        share = _Share(bar_, remaining if work is None else work * self._scale, total or 1, done)
-        yield share
+        work = self._work if work is None else min(work, self._work)
+        part = work / self._work if self._work else 1.0
+        self._work -= work
+        share = _Share(bar_, (self._end - bar_.n) * part, total or 1, done)
+        token = _outer.set(share)
+        try:
+            yield share
+        finally:
+            _outer.reset(token)
         share.update(share.total - share.done)
 
-    @contextmanager
-    def part(self, description: str, work: float) -> Iterator[None]:
-        """Show a step in which a nested `Progress` has steps of its own."""
-        if not self._total or not self._shown or not work:
-            yield
-            return
-        with self.step(description, work, None) as share:
-            token = _outer.set(share if isinstance(share, _Share) else None)
-            try:
-                yield
-            finally:
-                _outer.reset(token)
+    def _begin(self, description: str) -> Any:
+        """Return the bar of the outer step, or make one."""
+        if self._outer is not None:
+            self._end = self._outer.start + int(self._outer.share)
+            return self._outer.tqdm_bar
+        self._end = int(self._work)
+        # This work is not measured in bytes, so show no rate.
+        form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
+        options = {"total": self._end, "bar_format": form, "smoothing": 0.1}
+        return _tqdm(f"{description}: ", self._shown, **options)
 
     def __exit__(self, kind: object, *exception: object) -> None:
         if self._made is not None and self._outer is None:

@@ -238,7 +238,7 @@ def run_sites(
                     tasks[number].discard()
                 raise
         for number in sorted({*range(len(tasks))} - results.keys()):
-            with bars.part(tasks[number].site, tasks[number].size):
+            with bars.step(tasks[number].site, tasks[number].size, None):
                 result = tasks[number].run(jobs, progress=progress)
             finish(number, result)
     return [results[number] for number in range(len(tasks))]
