@@ -9,9 +9,8 @@ from __future__ import annotations
 import errno
 import importlib.util
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 
 # A password with an unescaped `/`, `?` or `#` makes a URL invalid, but must not be shown either.
@@ -94,35 +93,6 @@ def naming_flags(flags: Mapping[str, str] | None) -> Iterator[None]:
 def spelling() -> Mapping[str, str] | None:
     """Return the argument of `naming_flags` with which another process spells options alike."""
     return _flags
-
-
-_taken: ContextVar[Container[str] | None] = ContextVar("_taken", default=None)
-
-
-@contextmanager
-def taking_options(names: Container[str]) -> Iterator[None]:
-    """In messages of a block, advise only the options that the user can give."""
-    token = _taken.set(names)
-    try:
-        yield
-    finally:
-        _taken.reset(token)
-
-
-def join_advice(**choices: str) -> str:
-    """Join alternatives to one sentence.
-
-    Args:
-        choices: Advice by the name of the option that it needs, which is left out where users have
-            no such option; `otherwise` needs none.
-    """
-    taken = _taken.get()
-    advice = [
-        text
-        for name, text in choices.items()
-        if taken is None or name in taken or name == "otherwise"
-    ]
-    return ", or ".join(filter(None, [", ".join(advice[:-1]), advice[-1]]))
 
 
 @contextmanager

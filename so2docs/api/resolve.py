@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from so2docs.dump.source import Source
-from so2docs.errors import OptionError, flag, join_advice
+from so2docs.errors import OptionError, flag
 from so2docs.options.request import build_options, tables_to_nest
 from so2docs.options.sites import checked_host, published_host
 from so2docs.options.table import Options, OutputForm
@@ -89,12 +89,7 @@ def _choose_tables(source: Source, values: Mapping[str, Any], options: Options) 
         for name in sorted({*needed} - {*source.select_present(needed)}):
             raise OptionError(
                 f"{flag(options.steps[0])} needs {TABLES[name].file}, which is neither in the dump "
-                "nor next to it; "
-                + join_advice(
-                    otherwise="put it next to the dump",
-                    tables=f"name it with {flag('tables', {TABLES[name].file_option: 'FILE'})}",
-                    if_present=f"add {flag('if_present', True)}: then {consequences[name]}",
-                )
+                "nor next to it; put it next to the dump"
             )
     if step is not None:
         optional = [name for name in step.optional_tables if name not in options.nest]

@@ -18,7 +18,7 @@ from typing import BinaryIO
 from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
 from so2docs.dump.opening import STANDARD_INPUT, SourceFile, TableFile
 from so2docs.dump.storage import check_source, files_in_folder, is_url, unreadable_dump
-from so2docs.errors import ArchiveError, DumpError, OptionError, flag, join_advice
+from so2docs.errors import ArchiveError, DumpError, OptionError, flag
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import Tables
 from so2docs.schema import DUMP, POSTS, TABLES, Table
@@ -114,14 +114,12 @@ class Source(AbstractContextManager["Source"]):
         found = []
         for table in (TABLES[name] for name in nest):
             option = flag("tables", {table.file_option: "FILE"})
-            advice = join_advice(
-                tables=f"name its file with {option}",
-                otherwise=f"leave the {table.name} out",
-                if_present=f"nest only the tables that are there with {flag('if_present', True)}",
-            )
-            choice = join_advice(tables=f"choose one with {option}", otherwise="remove the others")
-            path = files.get(table.file_option) or self.locate(table, choice)
+            path = files.get(table.file_option) or self.locate(table, f"choose one with {option}")
             if path is None:
+                advice = (
+                    f"name its file with {option}, leave the {table.name} out, or nest only the "
+                    f"tables that are there with {flag('if_present', True)}"
+                )
                 raise self.missing(f"has no {table.file}, and none is next to it", advice)
             path = str(path)
             path = file_in_folder(path, table) if os.path.isdir(path) else path

@@ -14,7 +14,7 @@ from isal.isal_zlib import crc32
 
 from so2docs import merge
 from so2docs.counts import ChunkTally, RowCounts
-from so2docs.errors import flag, join_advice, require_packages
+from so2docs.errors import flag, require_packages
 from so2docs.extensions.as_of.existence import Existence
 from so2docs.extensions.as_of.first_formula import choose_first
 from so2docs.extensions.as_of.moves import move_answers
@@ -66,12 +66,8 @@ def check(options: Options, site: str) -> None:
     if options.site is None:
         log.warning(
             "the site of %r is unknown, so in restored bodies, addresses of questions stay "
-            "addresses, and formulas are Markdown; %s",
+            "addresses, and formulas are Markdown; put the dump into a folder named after the site",
             site,
-            join_advice(
-                otherwise="put the dump into a folder named after the site",
-                site=f"give its host, as in {flag('site', 'beer.stackexchange.com')}",
-            ),
         )
 
 

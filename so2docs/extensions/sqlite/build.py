@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Unpack
 
 from so2docs.dump.opening import TableFile
-from so2docs.errors import explain, taking_options
+from so2docs.errors import explain
 from so2docs.extensions.keywords import DatabaseKeywords
 from so2docs.extensions.sqlite.about import FORMAT, read_about, write_about
 from so2docs.extensions.sqlite.options import DatabaseOptions
@@ -115,7 +115,6 @@ def to_sqlite(
     return product.build(force=options.force, update=options.update)
 
 
-@taking_options(options_of(DatabaseOptions))
 def find_database(
     dump: PathLike, database: PathLike | None = None, **keywords: Unpack[DatabaseKeywords]
 ) -> DatabaseFile:

@@ -16,11 +16,10 @@ import orjson
 
 from so2docs.api.convert import convert
 from so2docs.counts import ChunkTally
-from so2docs.errors import taking_options
 from so2docs.extensions.tables.columns import SLICE_BYTES
 from so2docs.extensions.tables.options import TableOptions
 from so2docs.extensions.tables.visitors import BatchVisitor
-from so2docs.plugin import ANSWERS, options_of
+from so2docs.plugin import ANSWERS
 from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader
 
 _Task = tuple[OpenVisitor, str, int]
@@ -99,6 +98,5 @@ def restore_posts(source: str, options: TableOptions, folder: str) -> RestoredPo
     for name in ("drop_users", "drop_posts"):
         listed = getattr(options, name)
         kwargs[name] = None if listed is None else sorted(listed.ids)
-    with taking_options(options_of(TableOptions)):
-        report = convert(source, path, work_dir=folder, progress=False, **kwargs)
+    report = convert(source, path, work_dir=folder, progress=False, **kwargs)
     return RestoredPosts(path, report.rows - report.questions - report.answers)
