@@ -136,33 +136,18 @@ def open_folder(path: str) -> None:
         raise OptionError(f"{path}: is a file, not a folder; choose another folder") from None
 
 
-def make_folder(path: str) -> list[str]:
-    """Make a folder and its missing parents; return the new folders, innermost first."""
-    missing = []
-    with explain(path):
-        while path and not os.path.isdir(path):
-            missing.append(path)
-            path = os.path.dirname(path)
-        for folder in reversed(missing):
-            os.mkdir(folder)
-    return missing
-
-
-def remove_empty_folders(folders: Iterable[str]) -> None:
-    """Remove those of the folders that are empty, starting with the innermost."""
-    for folder in sorted(folders, key=len, reverse=True):
-        with suppress(OSError):
-            os.rmdir(folder)
-
-
 @contextmanager
 def new_folder(path: str) -> Iterator[None]:
-    """Make a folder and its missing parents; after an error, remove the new folders if empty."""
-    folders = make_folder(path)
+    """Make a folder and its missing parents; after an error, remove it if it is new and empty."""
+    is_new = not os.path.isdir(path)
+    with explain(path):
+        open_folder(path)
     try:
         yield
     except BaseException:
-        remove_empty_folders(folders)
+        if is_new:
+            with suppress(OSError):
+                os.rmdir(path)
         raise
 
 
