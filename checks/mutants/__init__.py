@@ -1,0 +1,1 @@
+"""Changes of single operators and constants, which the tests must notice."""
