@@ -103,6 +103,10 @@ class Product(Generic[Result]):
         """Return the counts to record next to the product; None for a product without a record."""
         return None
 
+    def recorded_files(self, files: NewFiles) -> list[tuple[str, FileState]]:
+        """Return the path and state of each file to list in the record."""
+        return files.main_files()
+
     def compare(self) -> Comparison:
         """Compare the existing product with the requested one."""
         existing = [] if self.path == "-" else self.existing_files()
@@ -185,7 +189,7 @@ class Product(Generic[Result]):
         counts = self.counts(result)
         if counts is not None and self.path != "-":
             record = replace(self.provenance, counts=counts)
-            data = _seal_record(self.path, record, files.main_files())
+            data = _seal_record(self.path, record, self.recorded_files(files))
             files.write(side_file(self.path, RECORD), data)
         return result
 
