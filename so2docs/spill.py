@@ -93,13 +93,6 @@ _BLOCKS_BY_BUCKET = (
 positions in the table, each block would read a page of 32 KiB: 52 GB from an index of 52 MB."""
 
 
-def storing(values: dict[str, Any]) -> tuple[str, list[Values]]:
-    """Return the statement that stores JSON values under their names, and its rows."""
-    texts = {name: json.dumps(value) for name, value in values.items()}
-    sql = "INSERT OR REPLACE INTO state (name, value, crc) VALUES (?, ?, ?)"
-    return sql, [(name, text, checksum(name, text)) for name, text in texts.items()]
-
-
 class StateDatabase:
     """The index: an SQLite file with the tables `chunks` and `blocks`, and named JSON values."""
 
@@ -248,7 +241,10 @@ class StateDatabase:
 
     def put(self, values: dict[str, Any], *, commits: bool = True) -> None:
         """Store JSON values under their names in a transaction, as `run` does."""
-        self.run(storing(values), commits=commits)
+        texts = {name: json.dumps(value) for name, value in values.items()}
+        sql = "INSERT OR REPLACE INTO state (name, value, crc) VALUES (?, ?, ?)"
+        rows = [(name, text, checksum(name, text)) for name, text in texts.items()]
+        self.run((sql, rows), commits=commits)
 
 
 FORMAT = 11
@@ -337,10 +333,6 @@ class Spill:
         self.close()
         clear(self.folder)
 
-    def block_files(self) -> list[Path]:
-        """Return the files with blocks."""
-        return list(self.folder.glob("*.blocks"))
-
     def new_file(self, chunk: int) -> str:
         """Choose a path that no session has used yet, for the blocks of a chunk."""
         return self._path(chunk, self._run)
@@ -363,7 +355,7 @@ class Spill:
         self._run += 1
         self.put("run", self._run)
         committed = {name for (name,) in self._database.rows("SELECT file FROM chunks")}
-        for path in self.block_files():
+        for path in list(self.folder.glob("*.blocks")):
             if path.name not in committed:
                 path.unlink(missing_ok=True)
         self.remove_temporary()

@@ -82,7 +82,7 @@ class RowFilter:
                 else:
                     passed.append(row)
                 continue
-            sampled = self._is_sampled(ids[1])
+            sampled = self._sample is None or is_sampled(ids[1], self._sample)
             passes = self.passes(ids[0], row)
             if passes and sampled and not is_dropped:
                 passed.append(row)
@@ -105,9 +105,6 @@ class RowFilter:
     def keep_of_rejected(self, kind: int, row: Row) -> bytes:
         """Return the JSON to keep of a rejected post; usually only its key is kept."""
         return b""
-
-    def _is_sampled(self, question_id: int) -> bool:
-        return self._sample is None or is_sampled(question_id, self._sample)
 
 
 def _reject(ids: _Ids, buffer: RecordBuffer, json: bytes, *, in_bucket: bool) -> None:

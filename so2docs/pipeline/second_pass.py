@@ -255,7 +255,9 @@ class SecondPass:
             ) as strays,
             self.progress.step("writing", None, sum(size for _, size in self.buckets)) as bar,
         ):
-            self.write_keyless_strays(strays)
+            for line in read_keyless_strays(self.spill):
+                strays.write(line)
+            strays.end_segment()
             tasks = self.tasks(is_stored=workers.jobs > 1)
             for result in workers.run(bucket.merge_bucket, tasks):
                 if self.options.errors == "strict":
@@ -359,9 +361,3 @@ class SecondPass:
                     strays=self.names.strays_compression,
                     selection=None if is_whole else self.selection,
                 )
-
-    def write_keyless_strays(self, strays: Output) -> None:
-        """Write the strays without a bucket, in the order of the dump."""
-        for line in read_keyless_strays(self.spill):
-            strays.write(line)
-        strays.end_segment()
