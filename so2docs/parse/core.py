@@ -170,7 +170,7 @@ def to_text(body: str) -> str | None:
     """Convert a body without images to text for the full-text index with the compiled core.
 
     Returns:
-        The text; None if only the reference, `sqlite.rows.separate_words`, can convert the body.
+        The text; None if only the reference, `sqlite.texts.separate_words`, can convert the body.
     """
     return None if _core is None else _core.to_text(body)
 

@@ -89,11 +89,6 @@ def sign_in(body: str) -> str:
     return "$" if _has_unmarked_formulas(body) else ""
 
 
-def has_formulas(body: str) -> bool:
-    """Whether a body from any site certainly contains a formula."""
-    return bool(sign_in(body))
-
-
 def _has_unmarked_formulas(body: str) -> bool:
     r"""Whether a body certainly contains a formula, marked or not.
 
@@ -135,7 +130,7 @@ def _has_formula(text: str) -> bool:
 
 def looks_mathematical(bodies: Iterable[str]) -> bool:
     """Whether the posts of an unknown site have formulas: at least one post in ten."""
-    counts = [has_formulas(body) for body in bodies]
+    counts = [bool(sign_in(body)) for body in bodies]
     return sum(counts) * 10 >= len(counts) > 0
 
 

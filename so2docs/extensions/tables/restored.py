@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import orjson
@@ -61,7 +60,8 @@ def _read_range(task: _Task) -> tuple[ChunkTally, Any]:
     with open_visitor() as visitor:
         assert isinstance(visitor, BatchVisitor)
         for lines in _read_lines(path, start, start + LARGE_CHUNK_BYTES):
-            posts = [post for line in lines for post in _list_posts(orjson.loads(line))]
+            questions = map(orjson.loads, lines)
+            posts = [post for one in questions for post in (one, *one.pop(ANSWERS))]
             visitor.tally.count_rows(len(posts))
             visitor.add_batch(visitor.columns.from_rows(posts))
     return visitor.tally, visitor.result()
@@ -77,11 +77,6 @@ def _read_lines(path: str, start: int, end: int) -> Iterator[list[bytes]]:
             if not (lines := file.readlines(min(SLICE_BYTES, end - at))):
                 return
             yield lines
-
-
-def _list_posts(question: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    answers = question.pop(ANSWERS)
-    return chain((question,), answers)
 
 
 def restore_posts(source: str, options: TableOptions, folder: str) -> RestoredPosts:

@@ -163,7 +163,8 @@ def tables(
             "the folder, or in Python, call so2docs.rows"
         )
     options, progress = for_workers(options)
-    _check_packages(options)
+    if (package := ENCODERS[options.format].needs) is not None:
+        require_packages(flag("format", options.format), package, extra="parquet")
     dialect = None if options.load is None else _find_dialect(options.load)
     script = os.path.join(where, LOAD_SQL)
     if dialect is not None and os.path.exists(script) and not options.force:
@@ -196,12 +197,6 @@ def tables(
             report.peak_memory_bytes = peak_memory() + sum(run.reader.workers.peaks.values())
     report.seconds = time.perf_counter() - begun
     return report
-
-
-def _check_packages(options: TableOptions) -> None:
-    """Raise `OptionError` if a package that the options need is not installed."""
-    if (package := ENCODERS[options.format].needs) is not None:
-        require_packages(flag("format", options.format), package, extra="parquet")
 
 
 def for_workers(options: TableOptions) -> tuple[TableOptions, Shown]:
