@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -28,7 +27,8 @@ class _WithoutSecrets(logging.Filter):
 
 log.addFilter(_WithoutSecrets())
 
-_subject = ContextVar("_subject", default="")
+subject = ContextVar("subject", default="")
+"""Subject of the messages and bars of a block, followed by a colon; see `about`."""
 
 
 def listen(take: Callable[[str], object]) -> AbstractContextManager[None]:
@@ -42,40 +42,6 @@ def collect() -> Iterator[list[tuple[int, str]]]:
     messages: list[tuple[int, str]] = []
     with _listen(lambda record: messages.append((record.levelno, record.getMessage()))):
         yield messages
-
-
-_VARIES = re.compile(r"[\d,]*\d|; .*")
-"""Matches what differs between messages of one kind: numbers, and advice at the end."""
-
-
-def log_about(site: str, level: int, message: str) -> None:
-    """Log a message from another process about a site."""
-    log.log(level, "%s: %s", site, message, extra={"about": (site, message)})
-
-
-@contextmanager
-def warn_by_kind() -> Iterator[None]:
-    """If only warnings are logged, log one of each kind at the end, with the number of sites."""
-    if log.level < logging.WARNING:
-        yield
-        return
-    kinds: dict[str, list[tuple[str, str]]] = {}
-
-    def take(record: logging.LogRecord) -> bool:
-        here = _subject.get().removesuffix(": "), record.getMessage()
-        site, message = getattr(record, "about", here)
-        kinds.setdefault(_VARIES.sub("", message), []).append((site, message))
-        return False
-
-    log.addFilter(take)
-    try:
-        yield
-    finally:
-        log.removeFilter(take)
-        for entries in kinds.values():
-            site, message = entries[0]
-            count = len(dict(entries))
-            log.warning("%s: %s", site if count == 1 else f"{count:,} sites, as {site}", message)
 
 
 @contextmanager
@@ -188,13 +154,13 @@ def _as_amount(amount: float, unit: str) -> str:
 
 
 @contextmanager
-def about(subject: str) -> Iterator[None]:
+def about(name: str) -> Iterator[None]:
     """Prefix the descriptions of bars, for example with the name of the dump."""
-    token = _subject.set(f"{subject}: ")
+    token = subject.set(f"{name}: ")
     try:
         yield
     finally:
-        _subject.reset(token)
+        subject.reset(token)
 
 
 @contextmanager
@@ -250,7 +216,7 @@ class Progress(AbstractContextManager["Progress"]):
         if self._made is None:
             self._made = self._begin(description)
         bar_ = self._made
-        bar_.set_description(on_one_line(f"{_subject.get()}{description}"))
+        bar_.set_description(on_one_line(f"{subject.get()}{description}"))
         work = self._work if work is None else min(work, self._work)
         part = work / self._work if self._work else 1.0
         self._work -= work
@@ -314,10 +280,10 @@ def _tqdm(description: str, shown: Shown, **options: Any) -> Any:
     if callable(shown):
         return _Reporter(shown, **options)
     if _logs_lines:
-        return _Lines(f"{_subject.get()}{description}", **options)
+        return _Lines(f"{subject.get()}{description}", **options)
     from tqdm.auto import tqdm
 
-    made = tqdm(desc=on_one_line(f"{_subject.get()}{description}"), mininterval=0.2, **options)
+    made = tqdm(desc=on_one_line(f"{subject.get()}{description}"), mininterval=0.2, **options)
     if made.disable:  # `TQDM_DISABLE` is set; such a bar lacks most attributes.
         return _Reporter(lambda *_: None, **options)
     return made

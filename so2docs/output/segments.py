@@ -151,7 +151,7 @@ def copy_by_reading(path: str, source: RawIOBase, target: RawIOBase | BinaryIO, 
 
 
 _RECORD = struct.Struct("<qQQIIII")
-"""A record of the saved journal: the fields of `Segment` without the offset, then the CRC-32 of the
+"""A record of a journal: the fields of `Segment` without the offset, then the CRC-32 of the
 segment in the file, and the length of the note that follows."""
 
 

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 from so2docs.dump.kinds import members_with
 from so2docs.dump.storage import files_in_folder
 from so2docs.errors import WorkerDiedError, convert_error
+from so2docs.extensions.sites.messages import log_about, warn_by_kind
 from so2docs.output.new_files import clean_up
 from so2docs.output.product import ExistingOutputError
 from so2docs.output.provenance import State
@@ -36,7 +37,7 @@ from so2docs.plugin import (
     without_secrets,
 )
 from so2docs.processes.pool import Workers, choose_jobs
-from so2docs.progress import Progress, about, collect, log_about, warn_by_kind
+from so2docs.progress import Progress, about, collect
 
 EXIT_FAILED, EXIT_SOME_FAILED = 1, 3
 
