@@ -22,6 +22,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -86,8 +87,8 @@ def change(node: ast.AST) -> None:
         node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
     elif isinstance(node, ast.UnaryOp):
         node.op, node.operand = ast.Not(), ast.UnaryOp(ast.Not(), node.operand)
-    elif isinstance(node, ast.Constant):
-        node.value = not node.value if isinstance(node.value, bool) else int(node.value or 0) + 1
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int):
+        node.value = not node.value if isinstance(node.value, bool) else node.value + 1
 
 
 def draw(package: Path, seed: int, count: int) -> Iterator[tuple[Path, int, str, str, str]]:
@@ -122,22 +123,43 @@ def list_tests(module: Path, checkout: Path) -> Iterator[list[str]]:
     yield [str(tests / path) for path in WHOLE]
 
 
-def find_failure(module: Path, checkout: Path) -> str | None:
-    """Return the test that fails first; None if none fails."""
+def run_tests(checkout: Path, *arguments: str) -> str | None:
+    """Return the first test that fails, or `time`; None if none fails."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
-    for files in list_tests(module, checkout):
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-        try:
-            done = subprocess.run(
-                [*command, "-m", NOT_LONG, *files],
-                cwd=checkout, env=environment, capture_output=True, text=True, timeout=SECONDS,
-                check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return "time"
-        if done.returncode not in (0, 5):
-            failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-            return failed[1] if failed else "import"
+    settings: dict[str, Any] = {"cwd": checkout, "env": environment, "timeout": SECONDS}
+    try:
+        done = subprocess.run(
+            [*command, "-m", NOT_LONG, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            **settings,
+        )
+    except subprocess.TimeoutExpired:
+        return "time"
+    if done.returncode in (0, 5):  # 5: there are no tests.
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    return failed[1] if failed else "import"
+
+
+def find_failure(path: Path, source: str, checkout: Path) -> str | None:
+    """Return a test that fails with a changed module and passes without; None if there is none."""
+    whole = path.read_bytes()
+    for files in list_tests(path, checkout):
+        deselected: list[str] = []
+        while True:
+            path.write_text(source, encoding="utf-8")
+            try:
+                failed = run_tests(checkout, *files, *deselected)
+            finally:
+                path.write_bytes(whole)
+            if failed is None:
+                break
+            if failed in ("time", "import") or run_tests(checkout, failed) is None:
+                return failed
+            deselected.append(f"--deselect={failed}")
     return None
 
 
@@ -156,12 +178,7 @@ def main() -> None:
         file = str(path.relative_to(given.checkout))
         if (file, line, after) in tried:
             continue
-        whole = path.read_bytes()
-        path.write_text(source, encoding="utf-8")
-        try:
-            failed = find_failure(path, given.checkout)
-        finally:
-            path.write_bytes(whole)
+        failed = find_failure(path, source, given.checkout)
         place = {"file": file, "line": line, "before": before, "after": after, "killed by": failed}
         with given.results.open("a", encoding="utf-8") as results:
             results.write(f"{json.dumps(place)}\n")
