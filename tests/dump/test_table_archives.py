@@ -7,16 +7,19 @@ import lzma
 import os
 import random
 import shutil
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import py7zr
 import pytest
 from support.command import run, run_python
-from support.dumps import row, strays_of, unpacked
+from support.dumps import left_by, row, strays_of, unpacked
 from support.interruptions import kill_at, stop_at_each_step
 from support.oracle_tables import FILES
 from support.packed import BZIP2, LZMA2, Counting, seven_zip, with_noise, zipped
@@ -422,6 +425,42 @@ def test_killed_at_every_step_on_the_file_system(
     output = tmp_path / "out" / "questions.jsonl.gz"
     so2docs.convert(archive, output, jobs=1, nest="all", force=True)
     assert [unpacked(output), unpacked(strays_of(output))] == WANTED
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+@pytest.mark.parametrize("seed", range(3 if LONG else 1))
+def test_published_archives_killed_at_any_moment(
+    seed: int, dumps: Path, unpacked_dumps: Path, tmp_path: Path
+) -> None:
+    """After any number of kills, there are the files of the folder, and no others."""
+    chance = random.Random(seed)
+    for archive in sorted((dumps / "archives").glob("*.7z")):
+        plain = tmp_path / archive.stem / "plain" / "questions.jsonl.gz"
+        packed = tmp_path / archive.stem / "packed" / "questions.jsonl.gz"
+        for output in (plain, packed):
+            output.parent.mkdir(parents=True)
+        start = time.monotonic()
+        so2docs.convert(unpacked_dumps / archive.stem, plain, jobs=2, nest="all")
+        seconds = time.monotonic() - start
+        kills = 0
+        for _ in range(12):
+            process = subprocess.Popen([sys.executable, "-c", CONVERT, str(archive), str(packed)])
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(chance.uniform(0.1, 2 * seconds))
+            kills += process.poll() is None
+            process.kill()
+            if process.wait() == 0:
+                break
+        print(f"{archive.name}: {kills} kills survived")
+        if process.returncode:
+            so2docs.convert(archive, packed, jobs=1, nest="all")
+        leftovers = left_by(packed)
+        index = f".{packed.name}.index"  # The index names its input: the archive or the folder.
+        assert leftovers.pop(index)
+        expected = left_by(plain)
+        assert expected.pop(index)
+        assert leftovers == expected
 
 
 def test_names() -> None:

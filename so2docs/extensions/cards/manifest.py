@@ -184,6 +184,24 @@ def _record_schema(options: Mapping[str, Any], recipe: str) -> dict[str, Any] | 
     return None if schema is None else name_schema(recipe, f"A record of recipe {recipe}", schema)
 
 
+def _is_object_schema(schema: Any) -> bool:
+    """Whether a value has the form of the schemas that describe the columns of outputs."""
+    members = schema.get("properties", {}) if isinstance(schema, dict) else None
+    return isinstance(members, dict) and all(map(_is_column_schema, members.values()))
+
+
+def _is_column_schema(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    types = schema.get("type", "string")
+    types = types if isinstance(types, list) and types else [types]
+    return (
+        all(isinstance(name, str) for name in types)
+        and ("items" not in schema or _is_column_schema(schema["items"]))
+        and ("properties" not in schema or _is_object_schema(schema))
+    )
+
+
 def load(path: str) -> Manifest:
     """Read and check the manifest at `path`; raise `OutputError` if it is not intact."""
     try:
@@ -191,7 +209,8 @@ def load(path: str) -> Manifest:
         if values.pop("checksum") == _checksum(values) and values["format"] == FORMAT:
             values = parse_files(values)
             manifest = Manifest(**values)
-            if has_declared_types(manifest, values):
+            is_described = manifest.schema is None or _is_object_schema(manifest.schema)
+            if is_described and has_declared_types(manifest, values):
                 return manifest
         reason = "it is damaged, or from another version of so2docs"
     except FileNotFoundError:

@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from as_of import normalize as normalize_body
 from support.dumps import answer, question, row, write_dump
+from support.interruptions import kill_at
 from support.places import DUMPS, NO_DUMPS
 from support.site_over_time import FIRST, LAST, Site
 
@@ -459,3 +461,22 @@ def test_typed_columns(odd: Path, tmp_path: Path) -> None:
     assert [row["Other"] for row in rows] == [None] * 3
     with pytest.raises(so2docs.OptionError, match="fields='BodyFrom' needs as_of"):
         so2docs.documents(odd, fields="Id,BodyFrom")
+
+
+CONVERT = """
+import sys, so2docs
+so2docs.convert(*sys.argv[1:], as_of="2020-01-14", jobs=1, chunk_bytes=5_000)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_killed_while_the_history_is_read(site: tuple[Site, Path], tmp_path: Path) -> None:
+    _, dump = site
+    output, whole = tmp_path / "o.jsonl.gz", tmp_path / "whole.jsonl.gz"
+    kill_at("table6-*3-1.blocks", output, CONVERT, dump, output)
+    with pytest.raises(so2docs.SpillError, match=r"with other as_of"):
+        so2docs.convert(dump, output, as_of="2020-01-15")
+    assert so2docs.convert(dump, output, as_of="2020-01-14", jobs=1).resumed
+    so2docs.convert(dump, whole, as_of="2020-01-14", jobs=1)
+    assert output.read_bytes() == whole.read_bytes()

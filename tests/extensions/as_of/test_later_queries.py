@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import py7zr
 import pytest
 from support.dumps import question, row, write_dump
 from support.history_walk import Walk, read_rows
-from support.interruptions import stopped_between_passes
+from support.interruptions import kill_at, stopped_between_passes
 from support.packed import LZMA2
 from support.places import DUMPS, NO_DUMPS
 from support.site_over_time import FIRST, LAST, Site
@@ -351,6 +352,25 @@ def test_a_spill_is_not_used_for_another_date(site: tuple[Site, Path], tmp_path:
         make_set(dump, tmp_path / "set", settings=later)
 
 
+CONVERT = f"""
+import sys, so2docs
+so2docs.convert(
+    *sys.argv[1:], recipe="beir", as_of="{CORPUS}", settings={SETTINGS}, jobs=1, chunk_bytes=5_000
+)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_killed_while_the_history_is_read(site: tuple[Site, Path], tmp_path: Path) -> None:
+    _, dump = site
+    records = tmp_path / "set" / "records.jsonl"
+    kill_at("table6-*3-1.blocks", records, CONVERT, dump, tmp_path / "set")
+    assert make_set(dump, tmp_path / "set", chunk_bytes=5_000).resumed
+    make_set(dump, tmp_path / "whole")
+    assert read_bytes(tmp_path / "set") == read_bytes(tmp_path / "whole")
+
+
 REAL = (
     "alcohol.meta-2022-06",
     "archives/beer.stackexchange.com.7z",
@@ -362,7 +382,7 @@ REAL = (
 
 @pytest.mark.long
 @pytest.mark.skipif(not DUMPS.exists(), reason=NO_DUMPS)
-@pytest.mark.parametrize("share", [0.6])
+@pytest.mark.parametrize("share", [0.3, 0.6])
 @pytest.mark.parametrize("name", REAL)
 def test_published_dumps(name: str, share: float, tmp_path: Path) -> None:
     dump, rows = DUMPS / name, DUMPS / name

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import py7zr
 import pyarrow.parquet as pq
 import pytest
 from support.dumps import answer, question, row, write_dump
+from support.packed import LZMA2
 
 import so2docs
 from so2docs.options.choices import Core
@@ -126,6 +128,27 @@ def test_an_answer_to_a_deleted_question_is_a_stray(dump: Path, tmp_path: Path, 
         report = so2docs.convert(dump, tmp_path / f"{month}.jsonl", **options)
         assert report.strays == strays
         assert (report.questions, report.answers) == (4, 6 - len(strays))
+
+
+def test_the_same_bytes_in_any_way(dump: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "dump.7z"  # The posts are the last table that is read.
+    with py7zr.SevenZipFile(archive, "w", filters=LZMA2) as file:
+        for path in sorted(dump.iterdir(), key=lambda path: path.name == "Posts.xml"):
+            file.write(path, path.name)
+    ways: list[tuple[Path, Row]] = [
+        (dump, {"core": "python"}),
+        (dump, {"core": "compiled", "chunk_bytes": 300}),
+        (dump, {"core": "compiled", "chunk_bytes": 600, "jobs": 2}),
+        (archive, {"core": "python"}),
+        (archive, {"core": "compiled"}),
+    ]
+    outputs = []
+    for number, (source, way) in enumerate(ways):
+        path, nest = tmp_path / f"{number}.jsonl", "comments,votes,history"
+        report = so2docs.convert(source, path, as_of=date(4), nest=nest, **way)
+        rows = {name: (table.nested, table.filtered) for name, table in report.tables.items()}
+        outputs.append((path.read_bytes(), report.filtered, rows))
+    assert outputs[1:] == outputs[:-1]
 
 
 def test_flat_tables_follow(dump: Path, tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from support.places import CHECKOUT
 from support.readers import import_reader
 
 import so2docs
+from so2docs.extensions.recipes.beir import BEIR
 from so2docs.extensions.recipes.catalog import NAMES, load_recipe
+from so2docs.extensions.recipes.record_sets import list_configurations
 
 # Warnings of the programs are not ours.
 pytestmark = [pytest.mark.readers, pytest.mark.filterwarnings("default")]
@@ -149,6 +151,28 @@ def test_hugging_face_loads_both_formats_of_a_folder(
     assert without_nulls(others["train"].to_list()) == expected["qa"]
 
 
+def test_sentence_transformers_finds_the_columns_in_its_order(
+    dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    converted(
+        dump, tmp_path / "set", "jsonl.gz", recipe="triplets:TRIPLETS", drop_fields="metadata"
+    )
+    columns = load_dataset(str(tmp_path / "set"), split="train").column_names
+    assert columns[:3] == ["anchor", "positive", "negative"]
+
+
+@pytest.mark.parametrize("card", [False, True])
+def test_hugging_face_loads_a_retrieval_set(
+    card: bool, dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    folder = tmp_path / "set"
+    so2docs.convert(dump, folder, recipe="beir", card=card)
+    for configuration in list_configurations(BEIR):
+        name, (file,) = configuration["config_name"], configuration["data_files"]
+        loaded = load_dataset(str(folder), name, split=file["split"]).to_list()
+        assert loaded == jsonl(folder / file["path"])
+
+
 def test_datatrove_reads_threads(dump: Path, tmp_path: Path) -> None:
     readers = import_reader("datatrove.pipeline.readers")
     records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="thread", body="text")
@@ -189,6 +213,18 @@ def test_trl_joins_prompt_and_completion(dump: Path, tmp_path: Path, load_datase
     row = load_dataset(str(tmp_path / "set"), split="train")[0]
     assert not trl.is_conversational(row)
     assert f"{row['prompt']}{row['completion']}".endswith(f"\n\nAnswer:{records[0]['completion']}")
+
+
+def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
+    """TRL's standard prompt-completion form: two texts, no messages."""
+    trl = import_reader("trl")
+    converted(dump, tmp_path / "set", "parquet", recipe="qa", body="html")
+    dataset = load_dataset(str(tmp_path / "set"), split="train")
+    assert not trl.is_conversational(dataset[0])
+    for row in dataset:
+        assert row["prompt"]
+        assert isinstance(row["prompt"], str)
+        assert isinstance(row["completion"], str)
 
 
 def test_trl_takes_conversations(dump: Path, tmp_path: Path, load_dataset: Any) -> None:

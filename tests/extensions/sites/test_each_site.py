@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import run
+from support.command import COMMAND, run
 from support.dumps import answer, question, write_dump
+from support.interruptions import wait_for
 from support.messages import heard
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.errors import STARTS_OVER, OptionError, OutputError
+from so2docs.errors import RESUMES, STARTS_OVER, OptionError, OutputError
 
 
 def posts(questions: int, score: int = 1) -> list[bytes]:
@@ -90,6 +96,39 @@ def test_each_site_is_compared(quarters: tuple[Path, Path], jobs: int, tmp_path:
 
 
 @pytest.mark.long
+def test_keeps_current_outputs(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = quarters
+    changes, databases = (tmp_path / name for name in ("changes", "databases"))
+    words: list[list[object]] = [
+        ["diff", old, new, changes],
+        ["sqlite", *sorted((new.parent / f"{new.name}.dumps").iterdir()), databases],
+    ]
+    for command in words:
+        assert run(*command).returncode == 0
+    before = [contents(folder) for folder in (changes, databases)]
+    for command in words:
+        again = run(*command, code=0)
+        assert again.stderr.splitlines()[-1].startswith(f"{4 - (command[0] == 'sqlite')} sites: ")
+        assert "3 up to date" in again.stderr
+    assert [contents(folder) for folder in (changes, databases)] == before
+    # For another quarter, existing files are kept and named without --update or --force.
+    quarter(new, {"coffee": posts(8)}, ".new.jsonl.gz")
+    os.replace(new / "coffee.new.jsonl.gz", new / "coffee.jsonl.gz")
+    os.replace(new / ".coffee.new.jsonl.gz.index", new / ".coffee.jsonl.gz.index")
+    for command, folder in zip(words, (changes, databases), strict=True):
+        before = [contents(folder)]
+        refused = run(*command, "-q", code=3)
+        assert "coffee" in refused.stderr
+        assert "remake it with --update" in refused.stderr
+        assert [contents(folder)] == before
+        updated = run(*command, "--update", code=0)
+        assert table(updated.stderr)["coffee"][0] in ("changed", "made")
+        assert "2 up to date" in updated.stderr
+    forced = run(*words[0], "--force")
+    assert "up to date" not in forced.stderr
+
+
+@pytest.mark.long
 def test_a_broken_site_does_not_stop_the_others(
     quarters: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -135,6 +174,37 @@ def test_a_site_that_failed_is_not_gone(quarters: tuple[Path, Path], tmp_path: P
     assert "no output, because the conversion failed: " in str(results[2].error)
     result = run("diff", old, new, tmp_path / "changes")
     assert (result.returncode, "Posts.xml: is truncated" in result.stderr) == (3, True)
+
+
+def folder_of(folder: Path) -> Path:
+    folder.mkdir()
+    return folder / "Posts.xml"
+
+
+@pytest.mark.long
+def test_a_site_that_failed_before_is_not_just_new(tmp_path: Path) -> None:
+    dump = write_dump(folder_of(tmp_path / "tea"), question(1))
+    other = write_dump(folder_of(tmp_path / "milk"), question(1))
+    good = dump.read_bytes()
+    for quarter, content in (("1", b"<html>"), ("2", good), ("3", None)):
+        if content is None:
+            shutil.rmtree(dump.parent)
+        else:
+            dump.write_bytes(content)
+        sources = [folder for folder in (dump.parent, other.parent) if folder.exists()]
+        result = run("convert", *sources, "--output-dir", tmp_path / quarter, "-q", cwd=tmp_path)
+        assert result.returncode == (3 if quarter == "1" else 0)
+    failed, gone = (
+        run("diff", tmp_path / old, tmp_path / new, tmp_path / f"c{new}", "-q", "--json")
+        for old, new in (("1", "2"), ("2", "3"))
+    )
+    assert "so2docs: tea: is new after failed: questions deleted since" in failed.stderr
+    assert "so2docs: tea: is gone" in gone.stderr
+    for result, state in ((failed, "new after failed"), (gone, "gone")):
+        milk, tea = json.loads(result.stdout)
+        assert (result.returncode, milk["state"], tea["state"]) == (0, "unchanged", state)
+        assert (milk["note"], tea["note"] != "") == ("", True)
+    assert not [*(tmp_path / "2").glob(".*.failed")]
 
 
 @pytest.mark.long
@@ -271,6 +341,38 @@ def test_empty_names(quarters: tuple[Path, Path]) -> None:
         so2docs.for_each_site(so2docs.diff, (old, new), "")
     with pytest.raises(OutputError, match="the name is empty"):
         so2docs.for_each_site(so2docs.diff, (old, ""))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_stopped(number: int, tmp_path: Path) -> None:
+    """Ctrl-C leaves no partial files, and the same command completes the work."""
+    rows = posts(6000)
+    old = quarter(tmp_path / "old", {"site0": posts(3000)})
+    new = quarter(tmp_path / "new", {"site0": rows})
+    for folder in (old, new):
+        for name in list(contents(folder)):
+            for site in range(1, 8):
+                shutil.copy(folder / name, folder / name.replace("site0", f"site{site}"))
+    changes = tmp_path / "changes"
+    command = [*COMMAND, "diff", str(old), str(new), str(changes), "--jobs", "2"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    wait_for(lambda: process.poll() is not None or list(changes.glob("*.gz")))
+    process.send_signal(number)
+    _, stderr = process.communicate()
+    assert b"Traceback" not in stderr
+    if len(list(changes.glob("*.gz"))) == 8:
+        pytest.skip("all was done before the signal came")
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert stderr.splitlines()[-1].endswith(f"; {RESUMES}".encode())
+        records = {f".{name}.record" for name in outputs(changes)}
+        assert {path.name for path in changes.iterdir() if path.name.startswith(".")} == records
+    results = so2docs.for_each_site(so2docs.diff, (old, new), changes, jobs=2)
+    assert "up to date" in states(results).values()
+    for name in outputs(changes):
+        assert contents(changes)[name] == contents(changes)[outputs(changes)[0]]
 
 
 def test_warnings_are_one_line_for_each_kind_with_quiet(tmp_path: Path) -> None:

@@ -349,6 +349,25 @@ def test_the_command(tmp_path: Path) -> None:
     assert (forced.returncode, forced.stderr) == (0, "")
 
 
+def test_a_database_for_each_dump(tmp_path: Path) -> None:
+    dumps = []
+    for name in ("tea", "rain"):
+        dumps.append(tmp_path / f"{name}.stackexchange.com")
+        write_dump(dumps[-1] / "Posts.xml", *posts(5))
+    broken = tmp_path / "broken"
+    write_dump(broken / "Posts.xml", b"<row Id=1>")
+    first = run("sqlite", *dumps, broken, "databases", "--update", cwd=tmp_path, code=3)
+    assert "broken" in first.stderr
+    databases = sorted(path.name for path in (tmp_path / "databases").glob("*.db"))
+    assert databases == ["rain.stackexchange.com.db", "tea.stackexchange.com.db"]
+    second = run("sqlite", *dumps, "databases", "--update", cwd=tmp_path, code=0)
+    assert "2 sites: 2 up to date" in second.stderr
+    one = run("sqlite", *dumps, "one.db", cwd=tmp_path, code=2)
+    assert "is the name of one database" in one.stderr
+    last = run("sqlite", *dumps, cwd=tmp_path, code=2)
+    assert "give a folder for the databases last" in last.stderr
+
+
 REFUSED = [
     (["nope"], 1, "nope: "),
     (["posts.jsonl"], 1, "is not a dump but an output of so2docs"),

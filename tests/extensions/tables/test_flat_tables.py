@@ -6,6 +6,9 @@ import os
 import pickle
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -13,6 +16,7 @@ from typing import Any, get_args
 import orjson
 import pyarrow.parquet as pq
 import pytest
+from isal import isal_zlib
 from make_dump import make_dump
 from support.command import run, run_python
 from support.dumps import question, row, some_rows, write_dump
@@ -243,6 +247,37 @@ def test_a_damaged_record(site: Path, tmp_path: Path) -> None:
         so2docs.tables(site, out, only="tags")
     assert refused.value.state == "unknown"
     assert so2docs.tables(site, out, only="tags", update=True)["tags"].is_new
+
+
+def _seal(record: Path, values: object) -> None:
+    data = orjson.dumps(values, option=orjson.OPT_SORT_KEYS)
+    sealed = {"record": orjson.Fragment(data), "crc": isal_zlib.crc32(data)}
+    record.write_bytes(orjson.dumps(sealed))
+
+
+def _forged(values: Any) -> Iterator[Any]:
+    """Yield copies of a value, each with one part missing or of another type."""
+    yield from (None, [1], "text", {"key": []})
+    for key, part in values.items() if isinstance(values, dict) else enumerate(values):
+        for forged in _forged(part) if isinstance(part, dict | list) else (None, [1], "x", 5):
+            copy = deepcopy(values)
+            copy[key] = forged
+            yield copy
+        copy = deepcopy(values)
+        del copy[key]
+        yield copy
+
+
+def test_a_forged_record_is_never_accepted(site: Path, tmp_path: Path) -> None:
+    """A record with a correct checksum may still have other types than so2docs writes."""
+    out = tmp_path / "out"
+    write_table(site, "comments", 'Id="1" PostId="1" Text="a"', 'Id="x" PostId="1"')
+    so2docs.tables(site, out, only="comments")
+    record = out / ".Comments.parquet.record"
+    for forged in _forged(orjson.loads(record.read_bytes())["record"]):
+        _seal(record, forged)
+        with suppress(ExistingOutputError):
+            str(so2docs.tables(site, out, only="comments"))
 
 
 def test_the_record_does_not_depend_on_the_folder(
