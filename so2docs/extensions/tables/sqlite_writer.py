@@ -11,11 +11,11 @@ import marshal
 import os
 import sqlite3
 import sys
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from operator import itemgetter
+from itertools import islice
+from operator import lt
 from typing import TYPE_CHECKING, Any
 
 from so2docs.errors import explain
@@ -63,7 +63,6 @@ _INDEXES = {
     "badges": (("UserId",),),
     "tags": (("TagName",),),
 }
-_ID = itemgetter(0)
 
 
 def connect(part: str) -> sqlite3.Connection:
@@ -158,30 +157,43 @@ class SqliteWriter:
     def append(self, segment: Segment) -> None:
         """Insert the rows of a segment; rows with smaller ids than earlier rows wait for the end.
 
+        Only the order of the rows decides which of them wait, so the bytes of the database do not
+        depend on where segments end.
+
         Raises:
             OutputError: The segment's file is truncated, or the database cannot be written.
         """
         rows, texts = marshal.loads(read(segment))
-        rows.sort(key=_ID)
-        cut = bisect_right(rows, self._last, key=_ID)
+        late: list[Values] = []
+        if not self._is_ascending([row[0] for row in rows]):
+            rows, late = self._part(rows)
+            kept, waiting = ({row[0] for row in part} for part in (rows, late))
+            if texts and self._texts_of is not None and kept & waiting:
+                texts = self._texts_of(rows)
+            texts = [text for text in texts if text[0] in kept]
         with self._explained():
-            if cut:
-                self._keep_for_the_end(rows[:cut])
-                rows = rows[cut:]
-                texts = [text for text in texts if text[0] > self._last]
+            if late:
+                self._keep_for_the_end(late)
             if rows:
                 self._last = rows[-1][0]
-                self._insert_rows(rows, sorted(texts, key=_ID))
+                self._connection.executemany(self._insert.format(self._tables[-1].stem), rows)
+            if texts:
+                self._index(texts)
 
-    def _insert_rows(self, rows: list[Values], texts: list[Values]) -> None:
-        unique = {row[0]: row for row in reversed(rows)}
-        if repeated := len(rows) - len(unique):
-            rows = list(reversed(unique.values()))
-            texts = list({text[0]: text for text in reversed(texts)}.values())[::-1]
-            self._count_repeated(repeated)
-        self._connection.executemany(self._insert.format(self._tables[-1].stem), rows)
-        if texts:
-            self._index(texts)
+    def _is_ascending(self, ids: list[int]) -> bool:
+        follows = not ids or ids[0] > self._last
+        return follows and all(map(lt, ids, islice(ids, 1, None)))
+
+    def _part(self, rows: list[Values]) -> tuple[list[Values], list[Values]]:
+        """Part rows into those with greater ids than all earlier rows, and the others."""
+        last, ascending, late = self._last, list[Values](), list[Values]()
+        for row in rows:
+            if row[0] > last:
+                last = row[0]
+                ascending.append(row)
+            else:
+                late.append(row)
+        return ascending, late
 
     def _count_repeated(self, number: int) -> None:
         name = self._tables[-1].name
