@@ -27,7 +27,8 @@ def hostile(tmp_path: Path) -> Path:
     question = {"Id": 1, "Title": BAD, "Tags": [BAD], "CreationDate": f"2024{BAD}", "Score": 1}
     question |= {"Body": "<p>question</p>", "Comments": [], "Links": [{"LinkType": BAD}]}
     question |= {"Votes": {BAD: 3}}
-    answer = {"Id": BAD, "ParentId": 1, "CreationDate": f"2024{BAD}", "Body": "long" * 9}
+    answer = {"Id": 2, "ParentId": 1, "CreationDate": f"2024{BAD}", "Body": "long" * 9}
+    answer |= {"OwnerDisplayName": BAD}
     path = tmp_path / "q.jsonl"
     path.write_text(json.dumps({**question, "Answers": [answer]}) + "\n", encoding="utf-8")
     return path

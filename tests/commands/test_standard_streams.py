@@ -196,8 +196,8 @@ def test_results_for_a_full_disk_are_an_error(unbuffered: str, folder: Path) -> 
         done = run_process("inspect", "q.jsonl", cwd=folder, stdout=full, env=env)
     assert done.returncode == 1
     assert done.stderr == (
-        "so2docs: standard output: No space left on device; free some space, then run the same "
-        "command again\n"
+        "so2docs: standard output: the disk is full; free some space; "
+        "the same command starts over\n"
     )
 
 

@@ -6,8 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.command import run
-from support.dumps import left_by, question, write_dump
+from support.dumps import question, write_dump
 
 import so2docs
 from so2docs.errors import OutputError
@@ -44,18 +43,6 @@ def test_small_files_of_several_processes_are_whole(tmp_path: Path) -> None:
         writer.join()
     assert path.read_bytes() in texts
     assert os.listdir(tmp_path) == ["README.md"]
-
-
-@pytest.mark.parametrize("name", ["new.metadata.json", "new.metadata.json.part"])
-def test_a_database_is_named_with_its_metadata_or_not_at_all(name: str, folder: Path) -> None:
-    (folder / name / "file").mkdir(parents=True)
-    before = left_by(folder / "new.db")
-    result = run("sqlite", "Posts.xml", "new.db", "--force", "-q", cwd=folder, code=1)
-    assert f"{name}: " in result.stderr
-    assert left_by(folder / "new.db") == before
-    (folder / name / "file").rmdir()
-    (folder / name).rmdir()
-    assert run("sqlite", "Posts.xml", "new.db", "-q", cwd=folder).returncode == 0
 
 
 def test_removes_published_files_after_a_failure(tmp_path: Path) -> None:
