@@ -201,6 +201,7 @@ def _run(
     if _is_fresh(files, run, names):
         existing = output.find(force=run.force, update=run.update)
         if existing is not None:
+            output.clean_up()
             return existing
     with opened_spill(names, restart=run.restart or is_once, is_once=is_once) as spill:
         with explain():

@@ -268,8 +268,10 @@ class NewFiles(AbstractContextManager["NewFiles"]):
                 self._locks.close()
 
     def _publish(self) -> None:
-        # Rename the record, which is added last, first: no file must be without its record.
+        # Rename the record, which is added last, first, and then the other side files: no file must
+        # be without what describes it.
         paths = [path for path in reversed(self._finished) if path not in self._claimed]
+        paths.sort(key=lambda path: not os.path.basename(path).startswith("."))
         paths += [path for path in reversed(self._claimed) if path in self._finished]
         published: list[str] = []
         try:
@@ -293,13 +295,19 @@ class NewFiles(AbstractContextManager["NewFiles"]):
             raise
 
 
-def clean_up(path: str) -> None:
-    """Remove the unfinished files of a product, left by a killed process with its lock file."""
+def clean_up(path: str, temporaries: Iterable[str] = ()) -> None:
+    """Remove the unfinished files of a product, left by a killed process with its lock file.
+
+    Args:
+        path: Main file of the product.
+        temporaries: Paths of temporary files other than those of every product.
+    """
     if os.path.exists(side_file(path, LOCK)):
+        of_each = map(part_path, (path, side_file(path, INDEX), side_file(path, RECORD)))
         with suppress(OSError, So2docsError), output_lock(path, seconds=0):
-            for name in (path, side_file(path, INDEX), side_file(path, RECORD)):
+            for name in (*of_each, *temporaries):
                 with suppress(OSError):
-                    os.unlink(part_path(name))
+                    os.unlink(name)
 
 
 def write_file(path: str, data: bytes) -> None:

@@ -14,7 +14,7 @@ from so2docs.errors import DumpError, So2docsError, explain
 from so2docs.options.choices import COMPRESSIONS, EXTENSIONS, FORMATS, Compression
 from so2docs.options.table import Options, OutputForm, RunOptions
 from so2docs.output import index
-from so2docs.output.new_files import NewFiles, write_file
+from so2docs.output.new_files import NewFiles, clean_up, write_file
 from so2docs.output.part_files import (
     CARD,
     MANIFEST,
@@ -259,6 +259,10 @@ class OutputOfConversion(Product[Report]):
             files.outdate(*self._names.side_files, *indexes, *earlier)
         self.provenance = self.provenance.having_read(report.dump_bytes)
         return report
+
+    def clean_up(self) -> None:
+        """Remove also the temporary files of several outputs and of strays."""
+        clean_up(self.path, self._names.temporaries())
 
     def counts(self, result: Report) -> dict[str, Any] | None:
         """Return the counts of several files; the index of a single file holds its record."""

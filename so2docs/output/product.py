@@ -18,7 +18,7 @@ from isal.isal_zlib import crc32
 from so2docs.errors import OutputError, OutputExistsError, convert_error, flag
 from so2docs.options.choices import FORMATS
 from so2docs.output import index
-from so2docs.output.new_files import PATIENCE, NewFiles
+from so2docs.output.new_files import PATIENCE, NewFiles, clean_up
 from so2docs.output.part_files import (
     RECORD,
     FileState,
@@ -176,8 +176,13 @@ class Product(Generic[Result]):
                 result = self.find(force=force, update=update)
                 if result is None:
                     return self._make_and_record(files)
+        self.clean_up()
         log.info("%s: is up to date", self.path)
         return result
+
+    def clean_up(self) -> None:
+        """Remove what a killed process left beside the product, which is up to date."""
+        clean_up(self.path)
 
     def _claim(self, files: NewFiles) -> None:
         for number, path in enumerate(self.paths):

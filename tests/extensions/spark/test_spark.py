@@ -38,6 +38,7 @@ from so2docs.extensions.spark import api, folders, sites
 from so2docs.extensions.spark.jobs import catch_errors, run
 from so2docs.extensions.spark.sites import convert_site
 from so2docs.options.sites import site_from_name
+from so2docs.options.split import Split
 
 
 def error_of(results: list[SiteResult]) -> str:
@@ -426,7 +427,7 @@ def test_a_retry_after_a_full_disk_still_has_the_folder(
 @pytest.mark.spark
 def test_success_lists_the_files(tmp_path: Path) -> None:
     site = sites.Site("posts", str(SAMPLES / "posts.xml"), str(tmp_path / "posts"))
-    convert = partial(convert_site, run="run", keywords={"split": "1MB"})
+    convert = partial(convert_site, run="run", keywords={"split": Split(size=1_000_000)})
     folders.begin(site.folder, "run")
     report = convert(site)
     success = json.loads((tmp_path / "posts" / "_SUCCESS").read_bytes())

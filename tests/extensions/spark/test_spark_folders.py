@@ -13,6 +13,7 @@ from support.places import SAMPLES
 import so2docs
 from so2docs.extensions.spark import folders, stores
 from so2docs.extensions.spark.sites import Site, convert_site
+from so2docs.options.split import Split
 from so2docs.report import Report
 
 
@@ -96,7 +97,7 @@ def test_two_attempts_at_once(ending: str, tmp_path: Path, monkeypatch: pytest.M
     folders.begin(site.folder, "run")
     convert: dict[str, Any] = {
         "run": "run",
-        "keywords": {"split": "1MB"},
+        "keywords": {"split": Split(size=1_000_000)},
     }
     publish = folders.finish
     inner: list[Report] = []
