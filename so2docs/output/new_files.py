@@ -296,16 +296,17 @@ class NewFiles(AbstractContextManager["NewFiles"]):
 
 
 def clean_up(path: str, temporaries: Iterable[str] = ()) -> None:
-    """Remove the unfinished files of a product, left by a killed process with its lock file.
+    """Remove the unfinished files of a product that a killed process left, and its lock file.
 
     Args:
         path: Main file of the product.
         temporaries: Paths of temporary files other than those of every product.
     """
-    if os.path.exists(side_file(path, LOCK)):
-        of_each = map(part_path, (path, side_file(path, INDEX), side_file(path, RECORD)))
+    of_each = map(part_path, (path, side_file(path, INDEX), side_file(path, RECORD)))
+    names = [*of_each, *temporaries]
+    if any(map(os.path.lexists, (side_file(path, LOCK), *names))):
         with suppress(OSError, So2docsError), output_lock(path, seconds=0):
-            for name in (*of_each, *temporaries):
+            for name in names:
                 with suppress(OSError):
                     os.unlink(name)
 
