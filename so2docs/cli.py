@@ -178,9 +178,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _explain_usage(error: click.ClickException) -> str:
     """Put an error of click into the form of `So2docsError`: one line that ends with advice."""
-    text, context = (
-        " ".join(error.format_message().split()).rstrip("."),
-        getattr(error, "ctx", None),
-    )
+    context = getattr(error, "ctx", None)
+    text = " ".join(error.format_message().split()).rstrip(".")
     text = text[:1].lower() + text[1:]
     return text if context is None or ";" in text else f"{text}; see {context.command_path} --help"

@@ -230,9 +230,10 @@ class Filters(PartFilters):
 
     def __post_init__(self) -> None:
         PartFilters.__post_init__(self)
-        counting = [n for n in ("sample_size", "limit") if getattr(self, n) is not None]
-        if len(counting) + (self.as_of is not None) > 1:
-            raise contradiction(*[*counting, "as_of"][:2])
+        exclusive = ("sample_size", "limit", "as_of")
+        present = [name for name in exclusive if getattr(self, name) is not None]
+        if len(present) > 1:
+            raise contradiction(*present[:2])
         if self.fields is not None and set(self.drop_fields) - {METADATA}:
             raise contradiction("fields", "drop_fields")
         if self.fields == ():

@@ -92,10 +92,15 @@ def pack_answer_ids(documents: Iterable[Mapping[str, Any]]) -> bytes:
     return struct.pack(f"<{len(ids)}I", *ids)
 
 
-def add_answers(file: BinaryIO, ids: bytes) -> None:
-    """Append the answers of the next segment to an unfinished index, which may be empty."""
+def _begin(file: BinaryIO) -> None:
+    """Write the header unless it is there."""
     if not file.tell():
         file.write(HEADER)
+
+
+def add_answers(file: BinaryIO, ids: bytes) -> None:
+    """Append the answers of the next segment to an unfinished index, which may be empty."""
+    _begin(file)
     file.write(_COUNT.pack(len(ids) // _ANSWER_BYTES) + ids)
 
 
@@ -118,7 +123,8 @@ def complete(
         record: The provenance as JSON; empty if unknown.
         crc: CRC-32 of the output; if None, the output is read again to compute it.
     """
-    data = bytearray(b"" if file.tell() else HEADER)
+    _begin(file)
+    data = bytearray()
     segments, documents = 0, -1 if entries is None else 0
     for entry in entries or ():
         data += ENTRY.pack(entry.first_id, entry.offset, entry.raw_size, entry.documents, entry.crc)

@@ -219,8 +219,7 @@ class NewFiles(AbstractContextManager["NewFiles"]):
 
     def add(self, path: str, complete: FileState) -> None:
         """Add a finished file, to be renamed together with the other files."""
-        if path != "-":
-            self._finished[path] = complete
+        self._finished[path] = complete
 
     def write(self, path: str, data: bytes) -> None:
         """Write a small file, to be renamed together with the other files."""

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from so2docs.errors import DumpError, So2docsError, explain
@@ -285,8 +284,8 @@ class OutputOfConversion(Product[Report]):
         comparison = super().compare()
         if comparison.state != UP_TO_DATE or self._names.has_record:
             return comparison
-        with suppress(OSError, index.UnusableIndexError):
-            written = index.Index(Path(self._names.index).read_bytes())
+        with suppress(OSError, So2docsError), open(self.path, "rb") as output:
+            written = index.load(self.path, output)
             file = self.path, written.size, as_text(written.crc)
             if are_unchanged([file], self._names.index):
                 return comparison

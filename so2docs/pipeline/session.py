@@ -150,10 +150,8 @@ class Session:
         self.report = Report(
             posts.name, names.output, dump_bytes=posts.size, jobs=self.jobs, core=options.core
         )
-        self.report.as_of, self.report.later_until = (
-            options.filters.as_of,
-            options.transform.later_until,
-        )
+        self.report.as_of = options.filters.as_of
+        self.report.later_until = options.transform.later_until
         options.records.prepare(self.report)
 
     def _step(self, file: TableFile, chunk_bytes: int, *, is_early: bool = False) -> FirstPass:

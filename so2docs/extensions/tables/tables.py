@@ -37,7 +37,7 @@ from so2docs.options.choices import (
     TableFormat,
     split_compression,
 )
-from so2docs.output.new_files import clean_up, new_folder
+from so2docs.output.new_files import new_folder
 from so2docs.output.part_files import STRAYS, check_own, side_file
 from so2docs.output.segments import Segment
 from so2docs.output.segments import remove as remove_stored
@@ -178,7 +178,7 @@ def tables(
         for target in targets:
             target.results = target.find(force=options.force, update=options.update)
             if target.results is not None:
-                clean_up(target.path)
+                target.clean_up()
         pending = [file for target in targets if target.results is None for file in target.files]
         with (
             new_folder(where),
