@@ -161,14 +161,20 @@ def test_duplicates(convert: Any, load: Any) -> None:
         ("titlebody_best_voted_answer", ("title_body", "upvoted_answer")),
         ("title_best_voted_answer", ("title_body", "upvoted_answer")),
         (
-            "titlebody_best_and_down_voted_answer --set min_gap=5",
+            "titlebody_best_and_down_voted_answer",
             ("title_body", "upvoted_answer", "downvoted_answer"),
         ),
         ("title_body", ("texts",)),
     ],
 )
-def test_texts(form: str, columns: tuple[str, ...], convert: Any, load: Any) -> None:
-    convert("flax-sentence-embeddings", **{"texts:…": f"texts:{form}"})
+def test_texts(
+    form: str, columns: tuple[str, ...], convert: Any, load: Any, tmp_path: Path
+) -> None:
+    recipe = (CHECKOUT / "samples" / "recipes" / "texts.py").read_text(encoding="utf-8")
+    smaller = recipe.replace("MIN_GAP = 100", "MIN_GAP = 5")  # Small sites have no gaps of 100.
+    assert smaller != recipe
+    (tmp_path / "texts_of_small_sites.py").write_text(smaller, encoding="utf-8")
+    convert("flax-sentence-embeddings", **{"texts:…": f"texts_of_small_sites:{form}"})
     types = features_of(load("json", data_files="texts.jsonl.gz", split="train"))
     metadata = types.pop("metadata")
     assert types.pop("tags") == ["string"]
