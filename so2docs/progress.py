@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, Self
+from typing import Any
 
 from so2docs.errors import without_secrets
 from so2docs.escape import on_one_line
@@ -57,100 +57,80 @@ def _listen(take: Callable[[logging.LogRecord], object]) -> Iterator[None]:
         log.setLevel(level)
 
 
-class Bar(Protocol):
-    """A progress bar."""
-
-    def update(self, n: int) -> object:
-        """Advance by `n` bytes or other units."""
-
-
-class _NoBar:
-    def update(self, n: int) -> None:
-        pass
-
-
 class _Reporter:
-    """Passes progress to a function instead of showing it; has the methods of a tqdm bar."""
+    """A display that calls a function; it has the attributes of a tqdm bar that are used here."""
 
     def __init__(
         self,
-        report: Callable[[int, int | None, str], object],
+        show: Callable[[_Reporter], object],
+        desc: str,
         total: int | None,
         initial: int = 0,
         unit: str = "work",
         **_: object,
     ) -> None:
-        self.report = report
-        self.total, self.unit = total, unit
+        self._show = show
+        self.desc, self.total, self.unit = desc, total, unit
         self.n = self.initial = self.last_print_n = initial
+        self.start = time.monotonic()
 
     def update(self, n: int) -> None:
         self.n += n
-        self.report(self.n, self.total, self.unit)
-
-    def _pass(self, *_: object, **_options: object) -> None:
-        pass
-
-    set_postfix_str = refresh = close = __exit__ = _pass
+        self._show(self)
 
     def set_description(self, description: str) -> None:
+        self.desc = f"{description}: "
+
+    def refresh(self) -> None:
         pass
 
-    def __enter__(self) -> Self:
-        return self
+    close = refresh
 
 
 LINE_SECONDS = 60
 """Seconds between the lines that `log_progress` logs."""
 
-_logs_lines = False
+_next_line: float | None = None
+"""When to log the next line; None if bars are shown."""
 
 
 @contextmanager
 def log_progress(is_on: bool) -> Iterator[None]:
     """In a block, log progress once a minute instead of showing bars, if `is_on`."""
-    global _logs_lines  # noqa: PLW0603 - Not a context variable: it is for all threads.
-    before, _logs_lines = _logs_lines, is_on
-    _Lines.last = time.monotonic()
+    global _next_line  # noqa: PLW0603 - Not a context variable: it is for all threads.
+    before, _next_line = _next_line, time.monotonic() + LINE_SECONDS if is_on else None
     try:
         yield
     finally:
-        _logs_lines = before
+        _next_line = before
 
 
-class _Lines(_Reporter):
-    """Logs a line a minute: done, total and rate."""
+def _log_line(display: _Reporter) -> None:
+    """Log the progress and the remaining time, or the rate if the total is unknown."""
+    global _next_line  # noqa: PLW0603
+    now = time.monotonic()
+    if _next_line is None or now < _next_line:
+        return
+    _next_line = now + LINE_SECONDS
+    from tqdm import tqdm
 
-    last = 0.0
-    """When the block started, or any object logged a line."""
-
-    def __init__(self, description: str, **options: Any) -> None:
-        super().__init__(self._log, **options)
-        self._description, self._start = description, time.monotonic()
-
-    def set_description(self, description: str) -> None:
-        self._description = description
-
-    def _log(self, done: int, total: int | None, unit: str) -> None:
-        now = time.monotonic()
-        if now - _Lines.last < LINE_SECONDS:
-            return
-        _Lines.last = now
-        rate = (done - self.initial) / max(now - self._start, 1e-6)
-        if unit == "work" and total:
-            state = f"{done / total:.0%}, {60 * rate / total:.1%} a minute"
-        else:
-            amounts = [_as_amount(amount, unit) for amount in (done, total or 0, rate)]
-            of_total = f" of {amounts[1]}" if total else ""
-            state = f"{amounts[0]}{of_total}, {amounts[2]}/s"
-        left = f", {(total - done) / rate / 60:,.0f} min left" if total and rate else ""
-        log.info("%s: %s%s", self._description.rstrip(": "), state, left)
+    has_total = bool(display.total)
+    form = "{percentage:.0f}%, {remaining} left" if has_total else "{n_fmt}{unit}, {rate_fmt}"
+    line = tqdm.format_meter(
+        display.n,
+        display.total or 0,
+        now - display.start,
+        bar_format=f"{{desc}}{form}",
+        prefix=display.desc,
+        unit=display.unit,
+        unit_scale=True,
+        initial=display.initial,
+    )
+    log.info("%s", line)
 
 
-def _as_amount(amount: float, unit: str) -> str:
-    from so2docs.report import as_size
-
-    return as_size(amount) if unit == "B" else f"{amount:,.0f}{unit}"
+def _show_nothing(display: _Reporter) -> None:
+    pass
 
 
 @contextmanager
@@ -163,19 +143,52 @@ def about(name: str) -> Iterator[None]:
         subject.reset(token)
 
 
+class Bar:
+    """The progress of a step, which fills a part of a display.
+
+    Attributes:
+        display: A tqdm bar or a `_Reporter`.
+        end: Position of the display at the end of the step.
+    """
+
+    def __init__(self, display: Any, end: int, total: int, done: int = 0) -> None:
+        self.display = display
+        self.end = end
+        self._start: int = display.n
+        self._total = total
+        self._done = 0
+        before = self._advance(done)
+        # Exclude work done by earlier sessions from the rate.
+        display.initial += before
+        display.last_print_n += before
+        display.n += before
+
+    def _advance(self, n: int) -> int:
+        """Add units to those done in this step; return the amount by which to advance."""
+        if not self._total:
+            return n
+        self._done = min(self._done + n, self._total)
+        reached = self._start + int((self.end - self._start) * self._done / self._total)
+        return max(0, reached - int(self.display.n))
+
+    def update(self, n: int) -> None:
+        """Advance by `n` bytes or other units."""
+        self.display.update(self._advance(n))
+
+    def fill(self) -> None:
+        """Advance to the end of the step."""
+        self.display.update(max(0, self.end - self.display.n))
+
+
 @contextmanager
 def bar(
     description: str, total: int | None, done: int = 0, *, unit: str = "B", shown: Shown = True
 ) -> Iterator[Bar]:
     """Show a bar with rate and remaining time; if the block succeeds, fill the bar to 100 %."""
-    if not shown:
-        yield _NoBar()
-        return
     options = {"total": total or None, "initial": done, "unit": unit, "unit_scale": True}
-    with _tqdm(description, shown, **options) as bar_:
-        remaining = (total or 0) - done
-        yield _Share(bar_, remaining, remaining, 0) if remaining > 0 else bar_
-        _fill(bar_)
+    with closing(_open_display(description, shown, **options)) as display:
+        yield Bar(display, total or 0, max(0, (total or 0) - done))
+        _fill(display)
 
 
 class Progress(AbstractContextManager["Progress"]):
@@ -189,9 +202,8 @@ class Progress(AbstractContextManager["Progress"]):
     def __init__(self, *, shown: Shown = False) -> None:
         self._shown = shown
         self._work = 0.0
-        self._end = 0
-        self._made: Any = None
-        self._outer: _Share | None = _outer.get()
+        self._outer = _outer.get()
+        self._whole: Bar | None = None
 
     def plan(self, work: float) -> None:
         """Set the amount of remaining work."""
@@ -209,88 +221,64 @@ class Progress(AbstractContextManager["Progress"]):
             total: Number of bytes or other units in this step; None or 0 if unknown.
             done: Number of units done by earlier sessions.
         """
-        if not self._shown or (self._made is None and not self._work):
+        if not self._shown or (self._whole is None and not self._work):
             with bar(description, total, done, shown=self._shown) as new_bar:
                 yield new_bar
             return
-        if self._made is None:
-            self._made = self._begin(description)
-        bar_ = self._made
-        bar_.set_description(on_one_line(f"{subject.get()}{description}"))
+        self._whole = self._whole or self._outer or self._open(description)
+        display = self._whole.display
+        display.set_description(_with_subject(description))
         work = self._work if work is None else min(work, self._work)
         part = work / self._work if self._work else 1.0
         self._work -= work
-        share = _Share(bar_, (self._end - bar_.n) * part, total or 1, done)
-        token = _outer.set(share)
+        end = display.n + int((self._whole.end - display.n) * part)
+        step = Bar(display, end, total or 1, done)
+        token = _outer.set(step)
         try:
-            yield share
+            yield step
         finally:
             _outer.reset(token)
-        share.update(share.total - share.done)
+        step.fill()
 
-    def _begin(self, description: str) -> Any:
-        """Return the bar of the outer step, or make one."""
-        if self._outer is not None:
-            self._end = self._outer.start + int(self._outer.share)
-            return self._outer.tqdm_bar
-        self._end = int(self._work)
+    def _open(self, description: str) -> Bar:
+        """Open a display for the whole job."""
         # This work is not measured in bytes, so show no rate.
-        form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
-        options = {"total": self._end, "bar_format": form, "smoothing": 0.1}
-        return _tqdm(f"{description}: ", self._shown, **options)
+        form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left"
+        total = int(self._work)
+        options = {"total": total, "bar_format": form, "smoothing": 0.1}
+        return Bar(_open_display(description, self._shown, **options), total, 0)
 
     def __exit__(self, kind: object, *exception: object) -> None:
-        if self._made is not None and self._outer is None:
+        if self._whole is not None and self._outer is None:
             if kind is None:
-                _fill(self._made)
-            self._made.close()
+                _fill(self._whole.display)
+            self._whole.display.close()
 
 
-class _Share:
-    """The share of a bar that belongs to one step."""
-
-    def __init__(self, tqdm_bar: Any, share: float, total: int, done: int) -> None:
-        self.tqdm_bar = tqdm_bar
-        self.start = tqdm_bar.n
-        self.share = share
-        self.total = total
-        self.done = 0
-        before = self._to(done)
-        # Exclude work done by earlier sessions from the rate.
-        tqdm_bar.initial += before
-        tqdm_bar.last_print_n += before
-        tqdm_bar.n += before
-
-    def _to(self, done: int) -> int:
-        """Set the units done in this step; return the amount by which to advance the bar."""
-        self.done = min(done, self.total)
-        reached = self.start + int(self.share * self.done / self.total)
-        remaining: int = min(reached, self.tqdm_bar.total) - self.tqdm_bar.n
-        return max(0, remaining)
-
-    def update(self, n: int) -> None:
-        self.tqdm_bar.update(self._to(self.done + n))
+_outer: ContextVar[Bar | None] = ContextVar("_outer", default=None)
 
 
-_outer: ContextVar[_Share | None] = ContextVar("_outer", default=None)
-
-
-def _tqdm(description: str, shown: Shown, **options: Any) -> Any:
+def _open_display(description: str, shown: Shown, **options: Any) -> Any:
     """Make a tqdm bar, which is a widget in notebooks, or an object that calls a function."""
+    options["desc"] = f"{_with_subject(description)}: "
     if callable(shown):
-        return _Reporter(shown, **options)
-    if _logs_lines:
-        return _Lines(f"{subject.get()}{description}", **options)
+        return _Reporter(lambda made: shown(made.n, made.total, made.unit), **options)
+    if not shown or _next_line is not None:
+        return _Reporter(_log_line if shown else _show_nothing, **options)
     from tqdm.auto import tqdm
 
-    made = tqdm(desc=on_one_line(f"{subject.get()}{description}"), mininterval=0.2, **options)
+    made = tqdm(mininterval=0.2, **options)
     if made.disable:  # `TQDM_DISABLE` is set; such a bar lacks most attributes.
-        return _Reporter(lambda *_: None, **options)
+        return _Reporter(_show_nothing, **options)
     return made
 
 
-def _fill(tqdm_bar: Any) -> None:
+def _with_subject(description: str) -> str:
+    return on_one_line(f"{subject.get()}{description}")
+
+
+def _fill(display: Any) -> None:
     """Fill a bar: some bytes, such as the closing tag or rows beyond a limit, are not counted."""
-    tqdm_bar.total = tqdm_bar.total or tqdm_bar.n
-    tqdm_bar.update(tqdm_bar.total - tqdm_bar.n)
-    tqdm_bar.refresh()
+    display.total = display.total or display.n
+    display.update(display.total - display.n)
+    display.refresh()

@@ -262,7 +262,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("so2docs.progress.LINE_SECONDS", 0)
 
 
-LINE = r"so2docs: (.*): (\d+)%, [\d.]+% a minute(, [\d,]+ min left)?"
+LINE = r"so2docs: (.*): (\d+)%, [\d:?]+ left"
 
 
 def progress_lines(*words: object) -> list[str]:
@@ -282,15 +282,14 @@ def test_progress_is_logged_without_a_terminal(tmp_path: Path) -> None:
     assert shares == sorted(shares)
     assert shares[-1] == 100
     *_, last = progress_lines("diff", output, output)
-    size = r"[\d.]+ k?B"
-    assert re.fullmatch(rf"so2docs: comparing: ({size}) of \1, [\d.]+ [kMG]?B/s, 0 min left", last)
+    assert last == "so2docs: comparing: 100%, 00:00 left"
 
 
 @pytest.mark.usefixtures("at_once")
 def test_progress_of_a_pipe_has_no_total(tmp_path: Path) -> None:
     dump = (SAMPLES / "posts.xml").read_bytes()
     done = run("convert", "-", tmp_path / "q.jsonl", "-j", "1", stdin=dump, code=0)
-    assert re.search(r"so2docs: reading: [\d.]+ k?B, [\d.]+ [kMG]?B/s\n", done.stderr)
+    assert re.search(r"so2docs: reading: [\d.]+k?B, [\d.]+[kMG]?B/s\n", done.stderr)
 
 
 @pytest.mark.usefixtures("at_once")
