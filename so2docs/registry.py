@@ -51,7 +51,6 @@ class Capability:
     Attributes:
         commands: Line in the help for each command by name. The module `NAME_command` of the folder
             has a function of this name.
-        names: Public names of `so2docs`, separated by spaces, by module of the folder.
         formats: Properties of each format of documents, by name.
         hooks: Modules that the core calls, or objects of modules as `module:attribute`, by name of
             the hook.
@@ -60,7 +59,6 @@ class Capability:
     """
 
     commands: Mapping[str, str] = field(default_factory=dict)
-    names: Mapping[str, str] = field(default_factory=dict)
     formats: Mapping[str, FormatTraits] = field(default_factory=dict)
     hooks: Mapping[str, str] = field(default_factory=dict)
     endings: Mapping[str, str] = field(default_factory=dict)
@@ -69,31 +67,19 @@ class Capability:
 CAPABILITIES = {
     "inspection": Capability(
         commands={"inspect": "Describe a dump without converting it, or an output."},
-        names={"inspect": "Inspection inspect", "output": "InspectedOutput inspect_output"},
         hooks={"each site inspect": "sites:plan_inspections"},
     ),
     "recipes": Capability(
         commands={"recipes": "List the recipes for data sets, with their settings."},
-        names={"recipe": "Recipe Setting"},
         hooks={"transform": "options:RecipeOptions"},
     ),
     "tables": Capability(
         commands={
             "tables": "Write the tables of a dump as Parquet, CSV or a database.",
         },
-        names={
-            "report": "FlatTable TablesReport",
-            "stream": "Rows rows",
-            "tables": "tables",
-        },
         endings={"tables": ""},
     ),
     "sites": Capability(
-        names={
-            "batch": "convert_all",
-            "each_site": "for_each_site",
-            "tasks": "SiteResult",
-        },
         hooks={
             "conversion of several sites": "printing:show_converted",
             "work on several sites": "printing:show_each_site",
@@ -102,12 +88,10 @@ CAPABILITIES = {
     "show": Capability(commands={"show": "Show questions of an output by their ids."}),
     "changes": Capability(
         commands={"diff": "Write the changes between two outputs."},
-        names={"compare": "Summary", "diff": "Changes diff"},
         hooks={"each site diff": "sites:plan_changes"},
     ),
     "sqlite": Capability(
         commands={"sqlite": "Make an SQLite database with full-text search."},
-        names={"build": "Database to_sqlite"},
         endings={"to_sqlite": ".db"},
     ),
     "serve": Capability(
@@ -188,21 +172,6 @@ def explain_missing(error: ModuleNotFoundError) -> str:
 def has_hook(name: str) -> bool:
     """Whether a capability has a hook of this name."""
     return name in _PLACES
-
-
-_EACH_SITE = "each site "
-
-
-ENDINGS = {
-    name: end for capability in CAPABILITIES.values() for name, end in capability.endings.items()
-}
-"""Ends of the names of outputs of several dumps, by name of the function."""
-
-
-def functions_for_sites() -> list[str]:
-    """List the functions that `for_each_site` calls."""
-    plans = (name.removeprefix(_EACH_SITE) for name in _PLACES if name.startswith(_EACH_SITE))
-    return sorted([*ENDINGS, *plans])
 
 
 def find_hook(name: str) -> Any:

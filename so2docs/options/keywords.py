@@ -85,7 +85,6 @@ class FileKeywords(DocumentKeywords, total=False):
     level: int
     format: FormatName | None
     compression: Literal["gzip", "zstd", "none"] | None
-    elasticsearch_index: str | None
 
 
 class IteratorKeywords(DocumentKeywords, total=False):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,8 +22,6 @@ from so2docs.options.table import TRANSFORM_OPTIONS, OutputForm
 
 HUB_FILE_BYTES = 500_000_000
 """Default size of files for the Hugging Face hub, as in `datasets.Dataset.push_to_hub`."""
-
-_INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
 
 
 def output_form(output: str, values: Mapping[str, Any]) -> OutputForm:
@@ -51,17 +48,6 @@ def output_form(output: str, values: Mapping[str, Any]) -> OutputForm:
     name = _format(output, values)
     if (package := FORMATS[name].needs) is not None:
         require_packages(flag("format", name), package, extra="parquet")
-    index = values.get("elasticsearch_index")
-    if index is not None and name != "elasticsearch":
-        raise OptionError(
-            f"{flag('elasticsearch_index')} needs {flag('format', 'elasticsearch')}; the format "
-            f"is {name}"
-        )
-    if index is not None and not _INDEX.fullmatch(index):
-        raise OptionError(
-            f"{flag('elasticsearch_index')} is {index!r}; Elasticsearch allows lower-case letters, "
-            "digits and -_+. (none of these four at the start)"
-        )
     split = values.get("split") or Split()
     transform = TRANSFORM_OPTIONS.of(values).transform
     is_for_hub = transform.is_by_site and output != "-"
@@ -71,7 +57,7 @@ def output_form(output: str, values: Mapping[str, Any]) -> OutputForm:
         subject = flag("split", str(split)) if split else flag("format", name)
         raise OptionError(f"{subject} does not support standard output; give the name of a file")
     compression = _compression(output, name, values.get("compression"))
-    return OutputForm(name, compression, index or "questions", has_total=is_for_hub, split=split)
+    return OutputForm(name, compression, has_total=is_for_hub, split=split)
 
 
 def check_several(form: OutputForm, site_field: str | None) -> None:

@@ -293,16 +293,6 @@ class OutputForm:
         where="files",
         usually="by the name of OUTPUT",
     )
-    elasticsearch_index: str = _output(
-        "Name of the index in bulk lines for Elasticsearch.",
-        "questions",
-        accepts=str | None,
-        default_keyword=None,
-        where="files",
-        metavar="NAME",
-        usually="questions",
-        is_rare=True,
-    )
     split: Split = _output(
         "Write several files: 1GB, 8files, year, month, or train=0.9,test=0.1.",
         Split(),

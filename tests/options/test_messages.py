@@ -97,12 +97,6 @@ MESSAGES: list[tuple[str, dict[str, Any], str]] = [
     ("q.jsonl.bz2", {}, r"the extension \.bz2"),
     ("q.tar.gz", {}, r"the extension \.tar"),
     ("q.parquet.zst", {}, r"choose a name that ends in \.parquet"),
-    (
-        "q.jsonl.gz",
-        {"elasticsearch_index": "a"},
-        "elasticsearch_index needs format='elasticsearch'",
-    ),
-    ("q.jsonl", {"format": "elasticsearch", "elasticsearch_index": "A b"}, "Elasticsearch allows"),
     ("q.jsonl.gz", {"split": "many"}, "split is 'many'; .* 1GB"),
     ("q.jsonl.gz", {"split": "0files"}, "must be 1 to 10,000"),
     ("q.jsonl.gz", {"split": "10kB"}, "at least 100,000 bytes"),

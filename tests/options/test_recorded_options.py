@@ -44,7 +44,6 @@ OTHERS: dict[str, list[Any]] = {
     "drop_fields": ["Body"],
     "format": ["json"],
     "compression": ["zstd"],
-    "elasticsearch_index": ["others"],
     "split": ["1MB", "3files", "year", "train=0.9,test=0.1"],
 }
 """Other values of each option that decides the output."""
@@ -53,7 +52,6 @@ NEEDED: dict[str, dict[str, Any]] = {
     "settings": {"recipe": "chunks"},
     "without_linked": {"recipe": "qa", "split": "train=0.9,test=0.1"},
     "all_tags": {"tags": ["a", "b"]},
-    "elasticsearch_index": {"format": "elasticsearch"},
 }
 DERIVED = {"tables", "site"}
 """Options that affect the output through others that are recorded."""

@@ -277,15 +277,6 @@ def test_thrift_round_trip() -> None:
     assert bytes(footers.write_struct(footers.ThriftReader(footer).struct())) == footer
 
 
-def test_elasticsearch_index(tmp_path: Path) -> None:
-    output = tmp_path / "bulk.ndjson"
-    so2docs.convert(
-        SAMPLES / "posts.xml", output, format="elasticsearch", elasticsearch_index="so-2024", jobs=1
-    )
-    actions = [json.loads(line) for line in output.read_bytes().splitlines()[::2]]
-    assert {action["index"]["_index"] for action in actions} == {"so-2024"}
-
-
 def test_strays_without_their_output_are_replaced(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     so2docs.convert(SAMPLES / "strays.xml", output, jobs=1)

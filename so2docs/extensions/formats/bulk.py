@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
-
-import orjson
 
 from so2docs.domain import is_date
 from so2docs.merge import Document
 from so2docs.nest import Buffer
-from so2docs.options.table import OutputForm
 from so2docs.output.formats import Format
 from so2docs.output.segments import Journal
 from so2docs.schema import DATES
@@ -20,17 +16,14 @@ from so2docs.schema import DATES
 class Elasticsearch(Format):
     """Pairs of lines for the bulk API of Elasticsearch and OpenSearch.
 
-    `_id` is the question id, or SITE/id if documents have a field with the site.
+    The index is `questions`, and `_id` is the question id, or SITE/id if documents have a field
+    with the site.
     """
-
-    def __init__(self, form: OutputForm, **settings: Any) -> None:
-        super().__init__(form, **settings)
-        self._index = orjson.dumps(form.elasticsearch_index)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """Return the `index` action line and the document line."""
-        names = self._index, self.id_prefix, document.question_id
-        return [b'{"index":{"_index":%b,"_id":"%b%d"}}\n' % names, *document.parts, b"}\n"]
+        action = b'{"index":{"_index":"questions","_id":"%b%d"}}\n'
+        return [action % (self.id_prefix, document.question_id), *document.parts, b"}\n"]
 
 
 class RavenDB(Format):

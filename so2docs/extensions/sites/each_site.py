@@ -21,9 +21,20 @@ from so2docs.extensions.sites.tasks import (
     run_sites,
 )
 from so2docs.plugin import UP_TO_DATE, OptionError, Shown, find_hook
-from so2docs.registry import ENDINGS, functions_for_sites
+from so2docs.registry import CAPABILITIES
 
 PathLike = str | os.PathLike[str]
+
+_HOOK = "each site "
+_ENDINGS = {name: end for entry in CAPABILITIES.values() for name, end in entry.endings.items()}
+"""Ends of the names of outputs of several dumps, by name of the function."""
+_PLANNED = {
+    hook.removeprefix(_HOOK)
+    for entry in CAPABILITIES.values()
+    for hook in entry.hooks
+    if hook.startswith(_HOOK)
+}
+"""Functions that plan the tasks of the sites themselves."""
 
 
 def for_each_site(
@@ -78,14 +89,14 @@ def for_each_site(
         OutputError: A folder cannot be read, or has no outputs.
     """
     name = getattr(function, "__name__", "")
-    if name not in functions_for_sites():
-        names = ", ".join(functions_for_sites())
+    if name not in {*_ENDINGS, *_PLANNED}:
+        names = ", ".join(sorted({*_ENDINGS, *_PLANNED}))
         raise OptionError(f"{function!r} is not for several sites; give one of: {names}")
-    if name in ENDINGS:
-        planned = plan_outputs(sources, open_new_folder(folder), ENDINGS[name])
+    if name in _ENDINGS:
+        planned = plan_outputs(sources, open_new_folder(folder), _ENDINGS[name])
         tasks = dump_tasks(partial(_make, function), planned, keywords)
     else:
-        tasks = find_hook(f"each site {name}")(sources, folder, **keywords)
+        tasks = find_hook(f"{_HOOK}{name}")(sources, folder, **keywords)
     writes_files = folder is not None
     return run_sites(tasks, jobs, progress=progress, when_done=when_done, resumes=writes_files)
 
