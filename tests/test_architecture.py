@@ -35,7 +35,7 @@ ORDER = (
     {"options"},
     {"domain", "schema", "types"},
     {"counts", "processes", "progress", "registry", "report"},
-    {"errors", "escape", "standard_streams", "zstd", "_version"},
+    {"errors", "escape", "limits", "standard_streams", "zstd", "_version"},
 )
 """Folders and top-level modules of the core: each imports only from lines below its own, and
 from its own."""

@@ -10,8 +10,8 @@ from contextlib import suppress
 from importlib import metadata
 
 import so2docs
+from so2docs.limits import count_processors
 from so2docs.parse import core
-from so2docs.processes.processors import count_processors
 
 
 def describe_installation() -> dict[str, str]:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from so2docs.errors import OptionError, did_you_mean, flag
+from so2docs.limits import count_processors
 from so2docs.options.choices import FORMATS, AnswersBy, BodyAs, Compression, Core, Errors
 from so2docs.options.field_paths import Fields, parse_field_names
 from so2docs.options.option import (
@@ -38,7 +39,6 @@ from so2docs.options.option import (
 )
 from so2docs.options.split import Split, parse_split
 from so2docs.options.transform import METADATA, Transform, TransformOptions
-from so2docs.processes.processors import count_processors
 from so2docs.progress import Shown
 from so2docs.registry import find_hook, has_hook
 from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, AS_OF, QUESTION_ATTRIBUTES, RESERVED, TABLES
@@ -524,7 +524,7 @@ class RunOptions:
         flags=("-j",),
         usually="all cores",
         more="A small dump is converted by one process. Limits on the cores of the process apply, "
-        "such as those of containers, `taskset` and Slurm.",
+        "such as those of containers, `taskset` and Slurm, and of the memory that is free.",
     )
     chunk_bytes: int | None = _run(
         "Number of bytes of the dump for each task of the first pass.",

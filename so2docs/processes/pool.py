@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import IO, TypeVar
 
 from so2docs.errors import So2docsError, WorkerDiedError, flag, spelling
-from so2docs.processes.processors import count_processors
+from so2docs.limits import available_memory, count_processors
 from so2docs.processes.python import start_python
 from so2docs.processes.worker import serve
 
@@ -41,15 +41,23 @@ _WORTH_A_PROCESS = 32 * 1024 * 1024
 """Bytes of input that take about as long to read as workers take to start."""
 
 
+_MEMORY_OF_A_JOB = 100 * 1024 * 1024
+"""Memory for which a process is started, in bytes. Conversions take 70 MiB for each."""
+
+
 def choose_jobs(jobs: int | None, size: int, tasks: int | None = None) -> int:
     """Choose the number of processes: `jobs`, or else one per core, but one for a small input.
+
+    Where memory is short, there are as many as find room.
 
     Args:
         jobs: Requested number of processes; None to choose it.
         size: Size of the input in bytes; 0 if unknown.
         tasks: Number of tasks, which is the maximum; None if unknown.
     """
-    count = jobs or (1 if 0 < size < _WORTH_A_PROCESS else count_processors())
+    if jobs is None and not 0 < size < _WORTH_A_PROCESS:
+        jobs = min(count_processors(), available_memory() // _MEMORY_OF_A_JOB)
+    count = jobs or 1
     return count if tasks is None else max(1, min(count, tasks))
 
 

@@ -14,14 +14,14 @@ import os
 import struct
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 from isal.isal_zlib import crc32
 
 from so2docs.errors import SpillError, damaged_spill_error
+from so2docs.limits import available_memory
 from so2docs.store.disk import AppendedFile, open_files_limit, read_at
 from so2docs.zstd import CompressionParameter, ZstdError, decompress, frame_compressor
 
@@ -183,8 +183,6 @@ budget, and 176 s with an eighth (3 GB)."""
 _SMALL = 64 * 1024
 """Bytes granted to a chunk in addition to 1.25 times its size in the dump, for small chunks."""
 
-_UNKNOWN = 512 * 1024 * 1024
-
 
 def default_budget(spare_disk: int) -> int:
     """Return the default limit on the uncompressed bytes of a spill."""
@@ -199,57 +197,6 @@ _RECENT_SECONDS = 10
 @lru_cache(maxsize=1)
 def _recently_available(moment: int) -> int:
     return available_memory()
-
-
-def available_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return the memory available to processes and the system's cache; 512 MiB if unknown."""
-    limits = [_of_the_system(proc), *_of_control_groups(proc, cgroups)]
-    return min((size for size in limits if size is not None), default=_UNKNOWN)
-
-
-def _of_the_system(proc: Path) -> int | None:
-    with suppress(OSError, ValueError, IndexError):
-        text = (proc / "meminfo").read_text(encoding="ascii")
-        return int(text.partition("MemAvailable:")[2].split()[0]) * 1024
-    with suppress(AttributeError, OSError, ValueError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    return None
-
-
-def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
-    """Return the free memory of each control group of this process, for cgroups v1 and v2."""
-    remaining: list[int] = []
-    lines: list[str] = []
-    with suppress(OSError):
-        lines = (proc / "self/cgroup").read_text(encoding="utf-8").splitlines()
-    for line in lines:
-        _, _, entry = line.partition(":")
-        controllers, _, path = entry.partition(":")
-        if not controllers:
-            top, names = cgroups, ("memory.max", "memory.current", "inactive_file")
-        elif "memory" in controllers.split(","):
-            top = cgroups / "memory"
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        else:
-            continue
-        group = top / path.strip("/")
-        # In a container, this may be a path on the host, of which only the top folder is visible,
-        # so try every parent.
-        for folder in {top, group, *(parent for parent in group.parents if top in parent.parents)}:
-            with suppress(OSError, ValueError):
-                remaining.append(_remaining(folder, *names))
-    return remaining
-
-
-def _remaining(folder: Path, limit: str, used: str, cache: str) -> int:
-    limit_bytes = int((folder / limit).read_text(encoding="ascii"))
-    used_bytes = int((folder / used).read_text(encoding="ascii"))
-    with suppress(OSError):
-        for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines():
-            name, _, value = line.partition(" ")
-            if name == cache:
-                used_bytes -= int(value)
-    return max(0, limit_bytes - used_bytes)
 
 
 class Budget:

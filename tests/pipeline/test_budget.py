@@ -8,50 +8,8 @@ from support.dumps import left_by, some_rows, write_dump
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.store.blocks import available_memory, default_budget
+from so2docs.store.blocks import default_budget
 from so2docs.store.disk import check_room
-
-MEMINFO = "MemTotal:  8000 kB\nMemFree:  10 kB\nMemAvailable:   4000 kB\nBuffers: 5 kB\n"
-
-
-def write(folder: Path, files: dict[str, object]) -> None:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{text}\n")
-
-
-NESTED_GROUPS = {
-    "a/memory.max": 2_000_000,
-    "a/memory.current": 900_000,
-    "a/memory.stat": "anon 5\ninactive_file 500000",
-    "a/b/memory.max": 1_900_000,
-    "a/b/memory.current": 100,
-}
-OLD_GROUPS = {"memory/memory.limit_in_bytes": 3_000_000, "memory/memory.usage_in_bytes": 1}
-
-
-@pytest.mark.parametrize(
-    ("group", "files", "expected"),
-    [
-        ("", {}, 4_096_000),
-        ("0::/\n", {"memory.max": "max", "memory.current": 9}, 4_096_000),
-        ("0::/\n", {"memory.max": 1_000_000, "memory.current": 300_000}, 700_000),
-        ("0::/a/b\n", NESTED_GROUPS, 1_600_000),
-        ("0::/of/the/host\n", {"memory.max": 50_000, "memory.current": 60_000}, 0),
-        ("12:cpu:/x\n5:memory:/docker/1\n", OLD_GROUPS, 2_999_999),
-    ],
-)
-def test_available_memory(
-    group: str, files: dict[str, object], expected: int, tmp_path: Path
-) -> None:
-    write(tmp_path / "proc", {"meminfo": MEMINFO, "self/cgroup": group})
-    write(tmp_path / "groups", files)
-    assert available_memory(tmp_path / "proc", tmp_path / "groups") == expected
-
-
-def test_available_memory_without_system_files(tmp_path: Path) -> None:
-    assert available_memory(tmp_path, tmp_path) > 100_000_000
 
 
 def test_a_full_disk_leaves_no_budget() -> None:
