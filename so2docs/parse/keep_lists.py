@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from so2docs.options.table import Filters
 from so2docs.parse import rows
-from so2docs.parse.keys import BUCKET_BITS, KEY, LISTED, PAIR_BYTES, integers
+from so2docs.parse.keys import LISTED, PAIR_BYTES, integers
 from so2docs.parse.opt_outs import unpack_ids
 from so2docs.parse.posts import RecordBuffer, number
 from so2docs.parse.row_filter import find_ids
@@ -55,5 +55,4 @@ class KeepLists:
                     self._add(question_id, post_id, self._number_of_posts)
 
     def _add(self, question_id: int, post_id: int, list_number: int) -> None:
-        bucket = self._buffer.buckets[question_id >> BUCKET_BITS]
-        bucket.keys.extend(KEY.pack(question_id, post_id, list_number, LISTED))
+        self._buffer.add(question_id, post_id, list_number, LISTED, b"")

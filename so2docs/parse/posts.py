@@ -8,13 +8,11 @@ compiled core with this module.
 from __future__ import annotations
 
 import re
-import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache, partial
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -29,10 +27,8 @@ Projection = Callable[[dict[str, Any]], dict[str, Any]]
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INT64 = 1 << 63
-_NESTED = {"1", "2"}
-_STRICT_INTEGER = orjson.OPT_STRICT_INTEGER
-"""Option with which orjson rejects numbers above 53 bits. This is cheaper than checking each
-number; `_add_carefully` handles rejected rows."""
+_CERTAIN_DIGITS = 19
+"""Digits of 2^63: numbers with fewer digits always fit into 64 bits."""
 
 
 class Bucket(NamedTuple):
@@ -91,6 +87,14 @@ class RecordBuffer:
         if isinstance(date, str) and (day := _DAY.match(date)):
             self.add_days(day[0], day[0])
 
+    def add(self, question_id: int, post_id: int, rank: int, kind: int, json: bytes) -> bytes:
+        """Add a record to the bucket of its question, and return its key."""
+        bucket = self.buckets[question_id >> BUCKET_BITS]
+        key = KEY.pack(question_id, post_id, rank, len(json) << 4 | kind)
+        bucket.keys.extend(key)
+        bucket.json.extend(json)
+        return key
+
     def add_stray(self, reason: str, row: dict[str, Any]) -> None:
         """Add a typed row without a usable key to the strays."""
         self.strays += stray_line(reason, row)
@@ -110,44 +114,10 @@ _WORDS = {
 """The words in reasons for strays, by attribute."""
 
 
-class _Plan(NamedTuple):
-    """How to convert rows with the same attribute names; made once for each set of names."""
-
-    numbers: tuple[str, ...]
-    values: Callable[[dict[str, Any]], tuple[str, ...]]
-    has_tags: bool
-    is_reserved: bool
-
-
-_Plans = dict[tuple[str, ...], _Plan]
-
-
-@lru_cache(maxsize=4)
-def _plans_without(reserved: frozenset[str]) -> _Plans:
-    """Return the cache of plans by attribute names; a dump has a few dozen sets of names."""
-    return {}
-
-
-_MOST_PLANS = 4096
-_WIDEST_KEPT = 64
-
-
-def _make_plan(names: tuple[str, ...], reserved: frozenset[str]) -> _Plan:
-    numbers = tuple(name for name in names if name in NUMBERS)
-    values: Callable[[dict[str, Any]], tuple[str, ...]]
-    values = itemgetter(*numbers) if len(numbers) > 1 else lambda row: (row[numbers[0]],)
-    plan = _Plan(numbers, values, "Tags" in names, not reserved.isdisjoint(names))
-    # Do not cache plans for very wide rows: a malicious file may have any number of them.
-    if len(names) <= _WIDEST_KEPT:
-        plans = _plans_without(reserved)
-        if len(plans) >= _MOST_PLANS:
-            plans.clear()
-        plans[names] = plan
-    return plan
-
-
 def number(text: str) -> int | str:
     """Convert a text to a 64-bit integer, or return it unchanged if that is impossible."""
+    if text.isdecimal() and text.isascii() and len(text) < _CERTAIN_DIGITS:
+        return int(text)
     if _INTEGER.fullmatch(text) and len(text) < 4000:
         value = int(text)
         if -_INT64 <= value < _INT64:
@@ -203,16 +173,10 @@ READ: dict[str, Callable[[str], Any]] = {
 """Parsers of attributes, by type; they return None for a text that does not fit the type."""
 
 
-def convert_types(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of a row, with integers and lists of tags instead of their texts."""
-    return {
-        name: number(value)
-        if name in NUMBERS
-        else tags(value)
-        if name == "Tags" and isinstance(value, str)
-        else value
-        for name, value in row.items()
-    }
+def type_numbers(row: dict[str, Any], numbers: frozenset[str]) -> None:
+    """Convert the numbers of a row in place; text that is not a 64-bit integer stays unchanged."""
+    for name in numbers.intersection(row):
+        row[name] = number(row[name])
 
 
 def stray_line(reason: str, row: dict[str, Any]) -> bytes:
@@ -236,74 +200,27 @@ def add(
         rows: Attributes of the rows, in the order of the dump; they are changed in place.
         projection: Changes each row before it becomes JSON.
     """
-    buckets, pairs, pack, dumps = buffer.buckets, buffer.pairs, KEY.pack, orjson.dumps
-    reserved = buffer.reserved
-    known_plan = _plans_without(reserved).get
-    last_bucket, keys, jsons = None, bytearray(), bytearray()
     for row in rows:
-        names = tuple(row)
-        number_names, values_of, has_tags, is_reserved = known_plan(names) or _make_plan(
-            names, reserved
-        )
-        kind = row.get("PostTypeId")
-        if kind not in _NESTED or is_reserved:
-            _add_carefully(buffer, row, projection)
+        type_numbers(row, NUMBERS)
+        if "Tags" in row:
+            row["Tags"] = tags(row["Tags"])
+        if reason := _unusable(row, buffer.reserved):
+            buffer.add_stray(reason, row)
             continue
-        values = values_of(row)
-        digits = "".join(values)
-        try:
-            # int() accepts only a single leading minus sign.
-            if not (digits.isdigit() or digits.replace("-", "").isdigit()) or not digits.isascii():
-                raise ValueError
-            row.update(zip(number_names, map(int, values)))  # noqa: B905
-            if has_tags:
-                row["Tags"] = tags(row["Tags"])
-            post_id = row["Id"]
-            if kind == "1":
-                question_id, rank, kind = post_id, row.get("AcceptedAnswerId", post_id), QUESTION
-            else:
-                question_id, rank, kind = row["ParentId"], row.get("Score", 0), ANSWER
-            json = dumps(row if projection is None else projection(row), None, _STRICT_INTEGER)
-            key = pack(question_id, post_id, rank, len(json) << 4 | kind)
-        except (ValueError, KeyError, TypeError, struct.error):
-            row.update(zip(number_names, values, strict=True))
-            _add_carefully(buffer, row, projection)
+        kind = row["PostTypeId"]
+        if kind not in (QUESTION, ANSWER):
+            buffer.other_types[kind] += 1
             continue
         buffer.add_day(row)
-        number = question_id >> BUCKET_BITS
-        if number != last_bucket:
-            last_bucket, (keys, jsons) = number, buckets[number]
-        keys += key
-        jsons += json
-        pairs += key[:PAIR_BYTES]
-
-
-def _add_carefully(
-    buffer: RecordBuffer, row: dict[str, Any], projection: Projection | None
-) -> None:
-    """Add one row with any attributes; a row without a usable key becomes a stray."""
-    row.update(convert_types(row))
-    if reason := _unusable(row, buffer.reserved):
-        buffer.add_stray(reason, row)
-        return
-    kind = row["PostTypeId"]
-    if kind not in (QUESTION, ANSWER):
-        buffer.other_types[kind] += 1
-        return
-    buffer.add_day(row)
-    post_id = row["Id"]
-    if kind == QUESTION:
-        question_id, rank = post_id, row.get("AcceptedAnswerId")
-    else:
-        question_id, rank = row["ParentId"], row.get("Score")
-    if not isinstance(rank, int):
-        rank = post_id if kind == QUESTION else 0
-    json = orjson.dumps(row if projection is None else projection(row))
-    record = KEY.pack(question_id, post_id, rank, len(json) << 4 | kind)
-    bucket = buffer.buckets[question_id >> BUCKET_BITS]
-    bucket.keys.extend(record)
-    bucket.json.extend(json)
-    buffer.pairs += record[:PAIR_BYTES]
+        post_id = row["Id"]
+        if kind == QUESTION:
+            question_id, rank, unranked = post_id, row.get("AcceptedAnswerId"), post_id
+        else:
+            question_id, rank, unranked = row["ParentId"], row.get("Score"), 0
+        if not isinstance(rank, int):
+            rank = unranked
+        json = orjson.dumps(row if projection is None else projection(row))
+        buffer.pairs += buffer.add(question_id, post_id, rank, kind, json)[:PAIR_BYTES]
 
 
 def _unusable(row: dict[str, Any], reserved: frozenset[str]) -> str | None:

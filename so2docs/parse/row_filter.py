@@ -17,7 +17,6 @@ from so2docs.parse.filters import (
 )
 from so2docs.parse.keys import (
     ANSWER,
-    BUCKET_BITS,
     KEY,
     PAIR_BYTES,
     QUESTION,
@@ -111,12 +110,10 @@ def _reject(ids: _Ids, buffer: RecordBuffer, json: bytes, *, in_bucket: bool) ->
     """Store the key of a rejected post: in its bucket if `in_bucket`, otherwise in `rejected`."""
     kind, question_id, post_id = ids
     rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
-    key = KEY.pack(question_id, post_id, 0, rejected)
     if in_bucket:
-        bucket = buffer.buckets[question_id >> BUCKET_BITS]
-        bucket.keys.extend(KEY.pack(question_id, post_id, 0, len(json) << 4 | rejected))
-        bucket.json.extend(json)
+        key = buffer.add(question_id, post_id, 0, rejected, json)
     else:
+        key = KEY.pack(question_id, post_id, 0, rejected)
         buffer.rejected += key
     buffer.pairs += key[:PAIR_BYTES]
     buffer.filtered += 1
@@ -127,18 +124,15 @@ def _reject_rows_of(row: Row, buffer: RecordBuffer) -> None:
 
     Because of this key, the rows of this post in other tables are filtered, not strays.
     """
-    post_id = _id(row.get("Id", ""))
+    post_id = number(row.get("Id", ""))
     if isinstance(post_id, int):
-        key = KEY.pack(post_id, post_id, 0, REJECTED_QUESTION)
-        buffer.buckets[post_id >> BUCKET_BITS].keys.extend(key)
+        buffer.add(post_id, post_id, 0, REJECTED_QUESTION, b"")
 
 
 def find_ids(row: Row, reserved: frozenset[str]) -> _Ids | None:
     """Return kind, question id and post id; None if a row is not a usable question or answer."""
-    kind = row.get("PostTypeId")
-    kind = QUESTION if kind == "1" else ANSWER if kind == "2" else number(kind or "")
-    post_id = _id(row.get("Id", ""))
-    question_id = post_id if kind == QUESTION else _id(row.get("ParentId", ""))
+    kind, post_id = number(row.get("PostTypeId", "")), number(row.get("Id", ""))
+    question_id = post_id if kind == QUESTION else number(row.get("ParentId", ""))
     if (
         kind not in (QUESTION, ANSWER)
         or not isinstance(question_id, int)
@@ -147,10 +141,6 @@ def find_ids(row: Row, reserved: frozenset[str]) -> _Ids | None:
     ):
         return None
     return int(kind), question_id, post_id
-
-
-def _id(text: str) -> int | str:
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 19 else number(text)
 
 
 if TYPE_CHECKING:

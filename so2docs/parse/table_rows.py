@@ -14,14 +14,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import lru_cache
-from itertools import chain
-from operator import itemgetter
 
 import orjson
 
-from so2docs.parse.keys import BUCKET_BITS, BY_OPTED_OUT, KEY, walk
-from so2docs.parse.posts import Projection, RecordBuffer, not_integer, number
+from so2docs.parse.keys import BY_OPTED_OUT, KEY, walk
+from so2docs.parse.posts import Projection, RecordBuffer, not_integer, type_numbers
 from so2docs.schema import (
     BADGE_CLASSES,
     BOUNTY,
@@ -43,28 +40,6 @@ MOST_USERS = 1 << 61
 
 _COUNT_BITS = 32
 _INT32 = 1 << 31
-
-
-@lru_cache(maxsize=4096)
-def _numbers(
-    numbers: frozenset[str], names: tuple[str, ...]
-) -> tuple[tuple[str, ...], Callable[[Row], tuple[str, ...]]]:
-    """Return the names of the numeric attributes in a row, and a function that gets their texts."""
-    present = tuple(name for name in names if name in numbers)
-    if len(present) > 1:
-        return present, itemgetter(*present)
-    return present, lambda row: tuple(row[name] for name in present)
-
-
-def type_numbers(row: Row, numbers: frozenset[str]) -> None:
-    """Convert the numbers of a row in place; text that is not a 64-bit integer stays unchanged."""
-    names, take = _numbers(numbers, tuple(row))
-    values = take(row)
-    digits = "".join(values)
-    if digits.isdigit() and digits.isascii() and all(0 < len(text) < 19 for text in values):
-        row.update(zip(names, map(int, values), strict=True))
-    else:
-        row.update({name: number(row[name]) for name in names})
 
 
 def unusable(row: Row, table: Table) -> str | None:
@@ -121,19 +96,14 @@ def add_usable(
 ) -> None:
     """Turn the typed rows that `reject` returns into records; the rows are changed in place."""
     places = questions({row["PostId"] for row in usable})
-    buckets, pack, dumps, kind = buffer.buckets, KEY.pack, orjson.dumps, table.kind
     prepare = _PREPARE.get(table.name)
     for row in usable:
         post_id: int = row["PostId"]
-        rank: int = row["Id"]
-        question_id = places.get(post_id, post_id)
         if prepare is not None and not prepare(row):
             buffer.filtered += 1
             continue
-        json = dumps(row if projection is None else projection(row))
-        bucket = buckets[question_id >> BUCKET_BITS]
-        bucket.keys.extend(pack(question_id, post_id, rank, len(json) << 4 | kind))
-        bucket.json.extend(json)
+        json = orjson.dumps(row if projection is None else projection(row))
+        buffer.add(places.get(post_id, post_id), post_id, row["Id"], table.kind, json)
 
 
 def _name_link_type(row: Row) -> bool:
@@ -165,29 +135,12 @@ def add_votes(
     buffer: RecordBuffer, rows: list[Row], questions: FindQuestions, record_kind: int = VOTE
 ) -> None:
     """Turn votes into records that count them by post and type; rows may be changed in place."""
-    try:
-        pairs = list(map(itemgetter("PostId", "VoteTypeId"), rows))
-    except KeyError:
-        pairs = []
-    texts = list(chain.from_iterable(pairs))
-    digits = "".join(texts)
-    sizes = set(map(len, texts))
-    # Numbers of up to nine digits always fit into a key.
-    if not (digits.isascii() and digits.isdigit() and min(sizes) > 0 and max(sizes) < 10):
-        usable = reject(buffer, TABLES["votes"], rows)
-        pairs = [(str(row["PostId"]), str(row["VoteTypeId"])) for row in usable]
-    counts = [(int(post), int(kind), count) for (post, kind), count in Counter(pairs).items()]
-    places = questions({post_id for post_id, _, _ in counts})
-    buckets, pack = buffer.buckets, KEY.pack
-    for post_id, kind, count in sorted(counts):
-        question_id = places.get(post_id, post_id)
-        bucket = buckets[question_id >> BUCKET_BITS]
-        bucket.keys.extend(pack(question_id, post_id, kind << _COUNT_BITS | count, record_kind))
-
-
-def with_bounty(rows: Iterable[Row]) -> list[Row]:
-    """Return copies of the votes with a bounty amount."""
-    return [dict(row) for row in rows if "BountyAmount" in row]
+    usable = reject(buffer, TABLES["votes"], rows)
+    counts = Counter[tuple[int, int]]((row["PostId"], row["VoteTypeId"]) for row in usable)
+    places = questions({post_id for post_id, _ in counts})
+    for (post_id, kind), count in sorted(counts.items()):
+        rank = kind << _COUNT_BITS | count
+        buffer.add(places.get(post_id, post_id), post_id, rank, record_kind, b"")
 
 
 def add_bounties(
@@ -196,16 +149,16 @@ def add_bounties(
     questions: FindQuestions,
     projection: Projection | None = None,
 ) -> None:
-    """Turn votes with a bounty amount into bounty records, and skip unusable votes.
+    """Turn the votes with a bounty amount into bounty records, and skip unusable votes.
 
-    `add_votes` counts all votes, and adds the unusable votes to the strays.
+    The rows stay unchanged. `add_votes` counts all votes, and adds unusable votes to the strays.
 
     A bounty is offered on a question (`BountyStart`) and awarded to an answer (`BountyClose`). A
     bounty that ends without an award has no amount; it appears only in the vote counts.
     """
     table = TABLES["votes"]
     usable = []
-    for row in rows:
+    for row in (dict(row) for row in rows if "BountyAmount" in row):
         type_numbers(row, table.numbers)
         amount = row["BountyAmount"]
         if not unusable(row, table) and row["VoteTypeId"] in BOUNTY_TYPES and type(amount) is int:
@@ -219,23 +172,17 @@ def add_bounties(
             bounty["CreationDate"] = row["CreationDate"]
         if type(row.get("UserId")) is int:
             bounty["UserId"] = row["UserId"]
+        rank = rank if type(rank) is int else 0
         json = orjson.dumps(bounty if projection is None else projection(bounty))
-        question_id = places.get(post_id, post_id)
-        bucket = buffer.buckets[question_id >> BUCKET_BITS]
-        key = (question_id, post_id, rank if type(rank) is int else 0, len(json) << 4 | BOUNTY)
-        bucket.keys.extend(KEY.pack(*key))
-        bucket.json.extend(json)
+        buffer.add(places.get(post_id, post_id), post_id, rank, BOUNTY, json)
 
 
 def add_records(buffer: RecordBuffer, keys: bytes, json: bytes, questions: FindQuestions) -> None:
     """Add records that were made before the questions of their posts were known."""
     places = questions({post_id for _, post_id, *_ in walk(keys)})
-    buckets, end = buffer.buckets, 0
+    end = 0
     for _, post_id, rank, kind, start, end in walk(keys):
-        question_id = places.get(post_id, post_id)
-        bucket = buckets[question_id >> BUCKET_BITS]
-        bucket.keys.extend(KEY.pack(question_id, post_id, rank, (end - start) << 4 | kind))
-        bucket.json.extend(json[start:end])
+        buffer.add(places.get(post_id, post_id), post_id, rank, kind, json[start:end])
     if end != len(json):
         raise ValueError("keys and JSON do not match")
 

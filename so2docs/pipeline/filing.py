@@ -340,7 +340,7 @@ class NestedSink(RowSink):
         self.look_up()
         rows = self.opt_outs.filter(rows, self.buffer)
         if self._counts:
-            self._add_bounties(table_rows.with_bounty(rows))
+            self._add_bounties(rows)
             table_rows.add_votes(self.buffer, rows, self._known.find)
         else:
             table_rows.add_rows(self.buffer, self._table, rows, self._known.find, self._projection)

@@ -9,7 +9,6 @@ from support.oracle import NUMBERS, nest
 
 from so2docs.parse import posts
 from so2docs.parse.keys import KEY
-from so2docs.schema import RESERVED
 
 VALUES = st.one_of(
     st.sampled_from(["1", "2", "3", "-1", "", "|a|b|", "<a><b>", "|", "<>", "x", "+7", "007"]),
@@ -52,16 +51,6 @@ def test_any_row(row: dict[str, str]) -> None:
 def test_tags() -> None:
     cases = {"": [], "a": ["a"], "|a|": ["a"], "<a>": ["a"], "|a|b|": ["a", "b"], "|": ["|"]}
     assert {text: posts.tags(text) for text in cases} == cases
-
-
-def test_wide_rows_are_not_cached() -> None:
-    plans = posts._plans_without(RESERVED)
-    before = len(plans)
-    rows = [{f"A{number}-{wide}": "" for wide in range(70)} for number in range(9)]
-    posts.add(posts.RecordBuffer(), rows)
-    assert len(plans) == before
-    posts.add(posts.RecordBuffer(), [{"A1-1": "", "A1-2": ""}])
-    assert len(plans) == before + 1
 
 
 def test_malformed_line() -> None:

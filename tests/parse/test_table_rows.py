@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from so2docs.parse import rows
 from so2docs.parse.keys import KEY
-from so2docs.parse.posts import RecordBuffer
-from so2docs.parse.table_rows import add_votes, type_numbers, unpack_votes
+from so2docs.parse.posts import RecordBuffer, type_numbers
+from so2docs.parse.table_rows import add_votes, unpack_votes
 
 NUMBERS = frozenset({"Id", "PostId"})
 
