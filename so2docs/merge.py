@@ -246,6 +246,15 @@ class DocumentBuilder:
     def __iter__(self) -> Iterator[Document]:
         return self._records.documents(self)
 
+    def count(self, questions: int, answers: int, rows: Sequence[int]) -> None:
+        """Count documents that the compiled core made; `rows` are their nested rows by kind."""
+        self.counts.questions += questions
+        self.counts.answers += answers
+        if self.nest is not None:
+            for kind, table in OF_KIND.items():
+                if rows[kind]:
+                    self.counts.tables[table.name].nested += rows[kind]
+
     def nest_group(
         self, question_id: int, group: list[Post], rows: Sequence[NestedRow]
     ) -> Document | None:

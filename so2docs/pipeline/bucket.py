@@ -8,11 +8,11 @@ document is larger. The compiled core sorts and joins the records; the reference
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from itertools import chain
 from struct import Struct
-from types import MappingProxyType
 from typing import NamedTuple
 
 import orjson
@@ -59,91 +59,74 @@ _NAMING = 1 << BOUNTY | sum(
 )
 
 
-class JoinedForm(NamedTuple):
-    """How the compiled core joins records into documents.
+_NO_IDS = array("q")
 
-    Attributes:
+JoinedGroup = tuple[int, int, int, int, bytes | None, bytes, int]
+"""The result of the compiled core for the records of a question id, or of a run.
+
+Question id (the first one of a run), number of records, number of posts, their size in bytes, the
+document without its closing brace (None if the reference has to decide; for a run, the documents,
+each with its closing bytes), counts of nested rows and votes by kind as 64-bit integers, and the
+number of documents.
+"""
+
+
+def join_records(
+    blocks: list[merge.BlockData],
+    records: bytearray,
+    first: int,
+    enough: int,
+    *,
+    opening: bytes,
+    with_answers: bool,
+    by_votes: bool,
+    nest: Nest | None = None,
+    user_ids: array[int] = _NO_IDS,
+    users: list[bytes | None] | None = None,
+    closing: bytes = b"",
+) -> list[JoinedGroup]:
+    """Join sorted records into documents with the compiled core, from index `first` on.
+
+    Args:
+        blocks: The blocks that were sorted.
+        records: The result of `_core.sort_records`.
+        first: Index of the first record.
+        enough: Size of records and documents, in bytes, after which to stop.
         opening: Bytes between the fields of a question and the answers.
         with_answers: Whether to write answers.
         by_votes: Whether to sort answers by votes, not by id.
-        kinds: Kinds of the nested rows.
-        made: For kinds that become more than one list, the JSON members of a post without such
-            rows.
+        nest: The tables to nest.
         user_ids: Ids of users, in ascending order.
         users: The JSON of each of these users, with None for unknown ids; None if users are not
             nested.
         closing: Bytes after each document of a run; empty if documents are not joined into runs.
     """
-
-    opening: bytes
-    with_answers: bool
-    by_votes: bool
-    kinds: Sequence[int] = ()
-    made: Mapping[int, bytes] = MappingProxyType({})
-    user_ids: array[int] = array("q")
-    users: list[bytes | None] | None = None
-    closing: bytes = b""
-
-
-class JoinedGroup(NamedTuple):
-    """The result of the compiled core for the records of a question id, or of a run.
-
-    Attributes:
-        question_id: The question id; for a run, the first one.
-        records: Number of records.
-        posts: The number of posts in the document.
-        size: Size of the posts in the document, in bytes.
-        document: The document without the closing brace, or None if the reference has to decide.
-            For a run, the documents, each with its closing bytes.
-        counts: Number of nested rows and votes, by kind, as 64-bit integers.
-        documents: Number of documents.
-    """
-
-    question_id: int
-    records: int
-    posts: int
-    size: int
-    document: bytes | None
-    counts: bytes
-    documents: int
-
-
-def join_records(
-    blocks: list[merge.BlockData], records: bytearray, first: int, enough: int, form: JoinedForm
-) -> Iterator[JoinedGroup]:
-    """Join sorted records into documents, from index `first` on, as `_core.join_records` does."""
-    joined = compiled.join_records(
+    kinds, made = ([], {}) if nest is None else (nest.kinds, nest.made)
+    members = (
+        made.get(kind, b'"%b":' % MEMBERS[kind][1].encode() if kind in kinds else b"")
+        for kind in range(_KINDS)
+    )
+    return compiled.join_records(
         blocks,
         records,
         first,
         enough,
-        opening=form.opening,
-        closing=form.closing,
-        with_answers=form.with_answers,
-        by_votes=form.by_votes,
-        tables=_as_bits(form.kinds),
+        opening=opening,
+        closing=closing,
+        with_answers=with_answers,
+        by_votes=by_votes,
+        tables=_as_bits(kinds),
         naming=_NAMING,
-        made=_as_bits(form.made),
-        members=tuple(_member(kind, form) for kind in range(_KINDS)),
+        made=_as_bits(made),
+        members=tuple(members),
         vote_names=_VOTE_NAMES,
-        user_ids=form.user_ids,
-        users=form.users,
+        user_ids=user_ids,
+        users=users,
     )
-    return map(JoinedGroup._make, joined)
 
 
 def _as_bits(kinds: Iterable[int]) -> int:
     return sum(1 << kind for kind in kinds)
-
-
-def _member(kind: int, form: JoinedForm) -> bytes:
-    """Return the JSON that precedes the rows of a kind; empty if the kind is not nested.
-
-    For kinds in `made`, return the members of a post without such rows.
-    """
-    if kind in form.made:
-        return form.made[kind]
-    return b'"%b":' % MEMBERS[kind][1].encode() if kind in form.kinds else b""
 
 
 ENOUGH_BYTES = 1 << 20
@@ -197,39 +180,39 @@ class JoinedRecords:
 
     def documents(self, nesting: DocumentBuilder) -> Iterator[Document]:
         """Nest all records; the reference nests groups that the compiled core rejects."""
-        form = self._form(nesting)
+        user_ids, users = array("q"), None
+        if self._users is not None:
+            user_ids = array("q", compiled.user_ids(self._blocks, self._sorted, _NAMING))
+            users = self._users.get_all(user_ids)
+        join = partial(
+            join_records,
+            self._blocks,
+            self._sorted,
+            opening=nesting.opening,
+            with_answers=nesting.with_answers,
+            by_votes=nesting.by_votes,
+            nest=nesting.nest,
+            user_ids=user_ids,
+            users=users,
+            closing=b"" if self._run is None else self._run.closing,
+        )
         at, end, enough = 0, len(self._sorted) // _RECORD.size, ENOUGH_BYTES
         remaining = 0  # Bytes left in the segment.
         while at < end:
             if self._run is not None:
                 enough = remaining = remaining if remaining > 0 else self._run.size
-            for group in join_records(self._blocks, self._sorted, at, enough, form):
-                if group.document is None:
-                    document = self._by_reference(nesting, range(at, at + group.records))
+            for question_id, records, posts, size, json, rows, documents in join(at, enough):
+                document: Document | None
+                if json is None:
+                    document = self._by_reference(nesting, range(at, at + records))
                 else:
-                    _count(nesting.counts, group, form)
-                    run = 0 if self._run is None else group.documents
-                    document = Document(group.question_id, [group.document], group.size, run=run)
-                at += group.records
+                    nesting.count(documents, posts - documents, array("q", rows))
+                    run = 0 if self._run is None else documents
+                    document = Document(question_id, [json], size, run=run)
+                at += records
                 if document is not None:
                     remaining -= document.size
                     yield document
-
-    def _form(self, nesting: DocumentBuilder) -> JoinedForm:
-        user_ids, users = array("q"), None
-        if self._users is not None:
-            user_ids = array("q", compiled.user_ids(self._blocks, self._sorted, _NAMING))
-            users = self._users.get_all(user_ids)
-        return JoinedForm(
-            nesting.opening,
-            nesting.with_answers,
-            nesting.by_votes,
-            kinds=[] if nesting.nest is None else nesting.nest.kinds,
-            made={} if nesting.nest is None else nesting.nest.made,
-            user_ids=user_ids,
-            users=users,
-            closing=b"" if self._run is None else self._run.closing,
-        )
 
     def _by_reference(self, nesting: DocumentBuilder, numbers: range) -> Document | None:
         posts: list[Post] = []
@@ -246,16 +229,6 @@ class JoinedRecords:
             else:
                 posts.append((post_id, order, rank, kind, json))
         return nesting.nest_group(question_id, posts, rows)
-
-
-def _count(counts: RowCounts, group: JoinedGroup, form: JoinedForm) -> None:
-    counts.questions += group.documents
-    counts.answers += group.posts - group.documents
-    if form.kinds:
-        rows = array("q", group.counts)
-        for kind, table in OF_KIND.items():
-            if rows[kind]:
-                counts.tables[table.name].nested += rows[kind]
 
 
 @contextmanager

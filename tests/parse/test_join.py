@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import product, starmap
 from typing import Any
 
@@ -34,7 +35,7 @@ WHOLE = range(1 << BUCKET_BITS)
 IDS = st.integers(0, 6)
 KINDS = (QUESTION, ANSWER, ANSWER, REJECTED_QUESTION, REJECTED_ANSWER)
 QUESTIONS = (QUESTION, REJECTED_QUESTION)
-FORM = bucket.JoinedForm(b',"Answers":[', with_answers=True, by_votes=False)
+join = partial(bucket.join_records, opening=b',"Answers":[', with_answers=True, by_votes=False)
 NAMES = tuple(name for name, table in TABLES.items() if table.is_in_all)
 
 VOTE_TYPES = st.sampled_from([2, 2, 2, 3, 3, 34, 63, 64, -1])
@@ -433,16 +434,16 @@ def test_unsorted_blocks() -> None:
     shorter = [(blocks[0][0], blocks[0][1][:-1])]
     for others in ([], shorter, [(b"", b"")]):
         with pytest.raises(ValueError, match="not the blocks that were sorted"):
-            list(bucket.join_records(others, records, 0, 1, FORM))
+            list(join(others, records, 0, 1))
         with pytest.raises(ValueError, match="not the blocks that were sorted"):
             compiled.user_ids(others, records, 0)
     without_json = [(KEY.pack(1, 1, 0, QUESTION), b"")]
     sorted_ = compiled.sort_records(without_json)
-    [group] = bucket.join_records(without_json, sorted_, 0, 1, FORM)
-    assert (group.question_id, group.records, group.document) == (1, 1, None)
+    [group] = join(without_json, sorted_, 0, 1)
+    assert (*group[:2], group[4]) == (1, 1, None)
     for first in (-1, 3):
         with pytest.raises(ValueError, match="there are 2 records"):
-            bucket.join_records(blocks, records, first, 1, FORM)
+            join(blocks, records, first, 1)
     for wrong in ([b"", b""], [(b"",)], [(b"", 1)], ["ab"]):
         with pytest.raises(TypeError):
             compiled.sort_records(wrong)  # type: ignore[arg-type]
@@ -459,8 +460,8 @@ def test_users_that_contradict_their_ids() -> None:
     ]
     for one in wrong:
         with pytest.raises(ValueError, match="do not match"):
-            bucket.join_records(blocks, records, 0, 1, FORM._replace(**one))
+            join(blocks, records, 0, 1, **one)
     for users in ([1], ["x"]):
-        form = FORM._replace(user_ids=array("q", [1]), users=users)  # type: ignore[arg-type]
-        [group] = bucket.join_records(blocks, records, 0, 1, form)
-        assert group.document is None
+        ids = array("q", [1])
+        [group] = join(blocks, records, 0, 1, user_ids=ids, users=users)  # type: ignore[arg-type]
+        assert group[4] is None
