@@ -172,15 +172,3 @@ def beir(
     grades = [1 + (links == "both" and pair in duplicated) for pair in both]
     judged = zip(both, grades, strict=True)
     return corpus, queries, [f"{pair[0]}\t{pair[1]}\t{grade}" for pair, grade in judged]
-
-
-def beir_accepted(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[str]]:
-    """Do the same as `beir`, with accepted answers as the relevant documents."""
-    answers = [answer for question in questions for answer in question["Answers"]]
-    corpus = [{"_id": str(a["Id"]), "title": "", "text": body(a["Body"])} for a in answers]
-    ids = {
-        question["Id"]: {answer["Id"] for answer in question["Answers"]} for question in questions
-    }
-    accepted = [q for q in questions if q.get("AcceptedAnswerId") in ids[q["Id"]]]
-    queries = [{"_id": str(question["Id"]), "text": question["Title"]} for question in accepted]
-    return corpus, queries, [f"{q['Id']}\t{q['AcceptedAnswerId']}\t1" for q in accepted]

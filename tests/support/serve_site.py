@@ -14,6 +14,8 @@ from support.dumps import row, write_dump
 from support.places import SAMPLES
 
 HOST = "bread.stackexchange.com"
+HEADERS = ("content-security-policy", "x-content-type-options", "referrer-policy")
+"""Headers of every response."""
 LICENSE = "CC BY-SA 4.0"
 
 

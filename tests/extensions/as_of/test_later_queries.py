@@ -2,7 +2,6 @@
 
 import json
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,6 @@ import py7zr
 import pytest
 from support.dumps import question, row, write_dump
 from support.history_walk import Walk, read_rows
-from support.interruptions import kill_at, stopped_between_passes
 from support.packed import LZMA2
 from support.places import DUMPS, NO_DUMPS
 from support.site_over_time import FIRST, LAST, Site
@@ -341,34 +339,6 @@ def test_a_date_after_the_end_of_the_dump(
         caplog.clear()
         make_set(site[1], tmp_path / until, settings={"queries_until": until})
         assert (f"the latest post until {until} is of 2020-01-28" in caplog.text) == is_told
-
-
-def test_a_spill_is_not_used_for_another_date(site: tuple[Site, Path], tmp_path: Path) -> None:
-    _, dump = site
-    with stopped_between_passes():
-        make_set(dump, tmp_path / "set")
-    later = {**SETTINGS, "queries_until": "2020-01-26"}
-    with pytest.raises(so2docs.SpillError, match="with other settings"):
-        make_set(dump, tmp_path / "set", settings=later)
-
-
-CONVERT = f"""
-import sys, so2docs
-so2docs.convert(
-    *sys.argv[1:], recipe="beir", as_of="{CORPUS}", settings={SETTINGS}, jobs=1, chunk_bytes=5_000
-)
-"""
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-def test_killed_while_the_history_is_read(site: tuple[Site, Path], tmp_path: Path) -> None:
-    _, dump = site
-    records = tmp_path / "set" / "records.jsonl"
-    kill_at("table6-*3-1.blocks", records, CONVERT, dump, tmp_path / "set")
-    assert make_set(dump, tmp_path / "set", chunk_bytes=5_000).resumed
-    make_set(dump, tmp_path / "whole")
-    assert read_bytes(tmp_path / "set") == read_bytes(tmp_path / "whole")
 
 
 REAL = (

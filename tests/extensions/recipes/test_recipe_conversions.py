@@ -20,8 +20,6 @@ from support.places import DUMPS, LONG, NO_DUMPS, SAMPLES
 import so2docs
 from so2docs.extensions.recipes.catalog import NAMES, load_recipe
 from so2docs.extensions.recipes.recipe import Recipe, Setting
-from so2docs.pipeline import bucket as buckets
-from so2docs.pipeline import second_pass
 from so2docs.schema import QUESTION_ATTRIBUTES
 
 pytestmark = pytest.mark.long
@@ -45,8 +43,6 @@ KNOWN: dict[str, dict[str, Any]] = {
     "texts": {"recipe": "texts:titlebody_best_voted_answer"},
 }
 """Recipes that make sets that people know, by the name of their oracle."""
-RECIPES = [name for name in NAMES if not load_recipe(name).files]
-
 Row = dict[str, Any]
 
 
@@ -88,11 +84,6 @@ def parquet(path: Path) -> list[Row]:
     return [without_nulls(row) for row in pq.read_table(path).to_pylist()]
 
 
-def file_of(output: Path, name: str) -> Path:
-    """Return the only file of an output; files for the hub are numbered."""
-    return output.with_stem(f"{output.stem}-00000-of-00001") if name == "hub" else output
-
-
 @pytest.mark.parametrize("name", KNOWN)
 def test_every_record_of_known_sets(name: str, site: Site, tmp_path: Path) -> None:
     """The columns of the set equal those of the oracle; so2docs adds others for attribution."""
@@ -102,37 +93,6 @@ def test_every_record_of_known_sets(name: str, site: Site, tmp_path: Path) -> No
     assert report.records == len(expected)
     for row, known in zip(jsonl(tmp_path / "q.jsonl"), expected, strict=True):
         assert {column: row[column] for column in known} == known
-
-
-@pytest.mark.parametrize("name", RECIPES)
-def test_same_records_in_each_format(name: str, beer: Path, tmp_path: Path) -> None:
-    site = None if name == "hub" else "beer.stackexchange.com"
-    options: Row = {"recipe": name, "site": site}
-    so2docs.convert(beer, tmp_path / "one.jsonl", jobs=1, **options)
-    so2docs.convert(beer, tmp_path / "one.parquet", jobs=1, **options)
-    so2docs.convert(beer, tmp_path / "two.parquet", jobs=2, chunk_bytes=300_000, **options)
-    one, two = (file_of(tmp_path / file, name) for file in ("one.parquet", "two.parquet"))
-    assert one.read_bytes() == two.read_bytes()
-    assert parquet(one) == jsonl(file_of(tmp_path / "one.jsonl", name))
-
-
-@pytest.mark.parametrize("kind", ["jsonl.gz", "jsonl.zst", "json.gz", "parquet"])
-def test_resumed(kind: str, beer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def convert(folder: str, **options: Any) -> None:
-        (tmp_path / folder).mkdir(exist_ok=True)
-        output = tmp_path / folder / f"pairs.{kind}"
-        so2docs.convert(beer, output, recipe="pairs", body="html", chunk_bytes=400_000, **options)
-
-    def bytes_of(folder: str) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()}
-
-    monkeypatch.setattr(second_pass, "PART_BYTES_NESTED", 300_000)
-    with stopped(buckets, "merge_bucket", 3):
-        convert("stopped", jobs=1)
-    assert list((tmp_path / "stopped").glob("*.spill"))
-    convert("stopped", jobs=1)
-    convert("parts", jobs=1)
-    assert bytes_of("stopped") == bytes_of("parts")
 
 
 def test_files_for_the_hub_have_their_number(beer: Path, tmp_path: Path) -> None:
@@ -456,11 +416,6 @@ def test_retrieval_set(site: Site, tmp_path: Path) -> None:
 def test_links_that_are_refused(options: Row, message: str, tmp_path: Path) -> None:
     with pytest.raises(so2docs.OptionError, match=message):
         so2docs.convert(SAMPLES / "posts.xml", tmp_path / "set", recipe="beir", **options)
-
-
-def test_retrieval_set_of_accepted_answers(site: Site, tmp_path: Path) -> None:
-    so2docs.convert(site.folder, tmp_path / "set", recipe="beir", accepted=True, body="html")
-    assert set_of(tmp_path / "set") == oracle_recipes.beir_accepted(site.questions, str)
 
 
 def test_rejected_answers_are_not_relevant(beer: Path, tmp_path: Path) -> None:

@@ -53,16 +53,6 @@ def test_hugging_face_loads_each_folder(
     assert without_nulls(dataset.to_list()) == without_nulls(records)
 
 
-def test_hugging_face_loads_files_split_by_date(
-    dump: Path, tmp_path: Path, load_dataset: Any
-) -> None:
-    options = {"recipe": "qa", "body": "html", "split": "year"}
-    records = converted(dump, tmp_path / "set", "jsonl.gz", **options)
-    dataset = load_dataset(str(tmp_path / "set"), split="train").to_list()
-    assert len(dataset) == len(records)
-    assert sorted(map(str, without_nulls(dataset))) == sorted(map(str, without_nulls(records)))
-
-
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("name", ["jsonl.gz", "parquet"])
 def test_the_card_says_the_columns(
@@ -203,15 +193,6 @@ def test_trl_takes_pairs(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
         expected
     )  # The pairs of each thousand, one after the other.
     assert sum(single["label"]) == len(records)
-
-
-def test_trl_joins_prompt_and_completion(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
-    """A model is trained on the question, a line `Answer:`, and the answer."""
-    trl = import_reader("trl")
-    records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="qa", body="text")
-    row = load_dataset(str(tmp_path / "set"), split="train")[0]
-    assert not trl.is_conversational(row)
-    assert f"{row['prompt']}{row['completion']}".endswith(f"\n\nAnswer:{records[0]['completion']}")
 
 
 def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_dataset: Any) -> None:

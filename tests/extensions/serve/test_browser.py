@@ -14,7 +14,6 @@ from support.browser import axe, browser, chromium
 from support.serve_site import (
     ATTACKS,
     HOST,
-    PROFILE,
     documents,
     hostile,
     make,
@@ -232,38 +231,6 @@ def test_images_are_asked_for_only_on_demand(launched: Any, address: str) -> Non
         assert "https://i.stack.imgur.com/loaf.png" in it.asked
 
 
-def test_profiles(launched: Any, address: str) -> None:
-    with seen(launched, viewport=PHONE) as it:
-        page = it.page
-        page.goto(f"{address}/users/11")
-        assert page.get_by_text(PROFILE["Location"]).is_visible()
-        website = page.get_by_role("link", name=PROFILE["WebsiteUrl"])
-        assert website.get_attribute("href") == PROFILE["WebsiteUrl"]
-        assert website.get_attribute("rel") == "nofollow noopener noreferrer"
-        about = page.get_by_role("region", name="About")
-        assert about.get_by_role("heading", name="Baker").is_visible()
-        assert about.get_by_text("that").evaluate("(link) => link.href") == ""
-        about.get_by_role("link", name="this question").click()
-        assert page.url == f"{address}/questions/1"
-        assert all(url.startswith(address) for url in it.asked)
-
-
-def test_spoilers_open_when_clicked(launched: Any, tmp_path: Path) -> None:
-    body = '<p>Why?</p><blockquote class="spoiler"><p>It was the yeast.</p></blockquote>'
-    make_database([{"Id": 1, "Body": body, "Answers": []}], tmp_path / "q.db")
-    for scripts in (True, False):
-        with (
-            served(tmp_path / "q.db") as address,
-            seen(launched, java_script_enabled=scripts) as it,
-        ):
-            it.page.goto(f"{address}/questions/1")
-            hidden = it.page.get_by_text("It was the yeast.")
-            assert it.page.get_by_text("Why?").is_visible()
-            assert not hidden.is_visible()
-            it.page.get_by_text("Spoiler", exact=True).click()
-            assert hidden.is_visible()
-
-
 def test_links_are_at_the_side_of_wide_pages(launched: Any, address: str) -> None:
     with seen(launched) as it:
         it.page.goto(f"{address}/questions/1")
@@ -364,20 +331,6 @@ def test_the_header_of_a_phone_is_low_and_breaks_no_word(launched: Any, address:
         heading = "document.querySelector('h1').getClientRects().length"
         assert it.page.evaluate(heading) == 1
         assert it.page.locator(".tiles").evaluate("(e) => e.offsetHeight") < 844 / 3
-
-
-def test_hostile_links_lead_nowhere_when_clicked(launched: Any, tmp_path: Path) -> None:
-    make_database(hostile(), tmp_path / "hostile.db")
-    with served(tmp_path / "hostile.db") as address, seen(launched) as it:
-        it.page.route("https://**", lambda route: route.abort())
-        for number in (6, 7, 8, 9):
-            it.page.goto(f"{address}/questions/{number}")
-            for link in it.page.locator(".body a").all():
-                link.click(force=True, no_wait_after=True)
-            it.page.wait_for_timeout(50)
-            assert it.page.url.startswith(address)
-            assert it.page.title() != "ran"
-        assert it.said == []
 
 
 def test_the_test_would_notice(launched: Any, tmp_path: Path) -> None:

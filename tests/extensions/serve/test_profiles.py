@@ -1,6 +1,5 @@
 """Profiles and badges of users, and descriptions of tags: in the database and in the reader."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -45,16 +44,6 @@ def site(tmp_path: Path) -> Path:
     )
     write_dump(site / "Badges.xml", *[row(Id=n, UserId=7, Class=1 + n % 2) for n in range(5)])
     return site
-
-
-def test_users_left_out_have_no_profile(site: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    so2docs.to_sqlite(site, tmp_path / "q.db", drop_users=[7], jobs=1)
-    connection = sqlite3.connect(tmp_path / "q.db")
-    assert connection.execute("SELECT Id FROM Users").fetchall() == [(8,)]
-    connection.close()
-    for secret in (b"Ghent", b"Baker", b"example.org"):
-        assert secret not in (tmp_path / "q.db").read_bytes()
 
 
 def test_pages_of_users_and_tags(site: Path, tmp_path: Path) -> None:
@@ -108,14 +97,3 @@ def test_only_web_addresses_are_links(tmp_path: Path) -> None:
             assert links == (address is not None), website
             assert address is None or f'href="{address}"' in page
             assert website.strip() in page
-
-
-def test_a_served_archive_has_profiles(
-    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for table in ("Comments", "PostLinks", "Votes"):
-        write_dump(site / f"{table}.xml")
-    write_dump(site / "Users.xml", row(Id=7, Reputation=1, DisplayName="Ada", **ADA))
-    with asked(site) as client:
-        assert "Ghent" in client.get("/users/7").text

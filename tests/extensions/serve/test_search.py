@@ -137,6 +137,8 @@ def passes(post: dict[str, Any], question: dict[str, Any], part: str) -> bool:
         "views:..4": views is not None and views <= 4,
         "created:2015": created[:4] == "2015",
         "created:2012..2014-05": "2012" <= created < "2014-06",
+        "created:2015-05..": created >= "2015-05",
+        "created:..2014": created < "2015",
         "user:3": owner == 3,
         "user:404": False,
     }[part]
@@ -146,7 +148,7 @@ SINGLE = [
     "is:answer", "is:question", "is:answered", "is:unanswered", "is:accepted", "is:closed", "[odd]",
     "[EVEN]", "[rare]", "[nosuch]", "[odd] or [rare]", "score:10", "score:99", "score:3..9",
     "score:..0", "answers:3", "answers:0", "views:5", "views:..4", "created:2015",
-    "created:2012..2014-05", "user:3", "user:404",
+    "created:2012..2014-05", "created:2015-05..", "created:..2014", "user:3", "user:404",
 ]  # fmt: skip
 FILTERS = [
     ["[EVEN]", "score:10"], ["user:3", "is:answer"], ["user:3", "is:question", "[odd]"],

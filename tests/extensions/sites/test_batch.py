@@ -111,18 +111,6 @@ def test_converts_the_other_dumps_after_an_error_and_prints_totals(dumps: Path) 
     assert [bool(of_one["error"]) for of_one in reports] == [False, True, False]
 
 
-def test_keeps_existing_outputs(dumps: Path) -> None:
-    coffee = dumps / "coffee"
-    first, again, forced = (
-        so2docs.convert_all([coffee], dumps / "out", jobs=1, force=force)[0]
-        for force in (False, False, True)
-    )
-    assert first.result is not None
-    assert again.result is None
-    assert again.error is None
-    assert forced.result is not None
-
-
 def entries_of(report: Path) -> dict[str, Any]:
     return {entry["site"]: entry for entry in json.loads(report.read_text(encoding="utf-8"))}
 
@@ -154,15 +142,6 @@ def test_site_field(dumps: Path) -> None:
         assert list(with_site)[-2:] == ["Site", "Answers"]
         assert with_site.pop("Site") == "coffee"
         assert with_site == without
-
-
-def test_site_field_of_one_dump(dumps: Path) -> None:
-    output = dumps / "coffee.jsonl"
-    assert (
-        run("convert", dumps / "coffee", output, "--site-field", "Site", "--jobs", "1").returncode
-        == 0
-    )
-    assert {document["Site"] for document in so2docs.read(output)} == {"coffee"}
 
 
 def test_same_output_twice(dumps: Path) -> None:
@@ -214,24 +193,6 @@ def test_side_by_side_is_one_after_the_other(sites: list[Path], tmp_path: Path) 
     assert contents[:2] == contents[2:]
     states = [state for state, _ in contents[0]]
     assert states == ["converted"] * 2 + ["failed", "converted", "unknown", "converted"]
-
-
-def test_totals_add_up(sites: list[Path], tmp_path: Path) -> None:
-    result = run("convert", *sites, "--output-dir", tmp_path / "out", "--jobs", "2", code=3)
-    assert "site2.stackexchange.com/Posts.xml: is truncated" in result.stderr
-    table = result.stderr[result.stderr.index("\nsite ") :].splitlines()[2:]
-    assert [line.split()[:2] for line in table[:-2]] == [
-        [site.name, state]
-        for site, state in zip(
-            sites,
-            ["converted", "converted", "failed", "converted", "unknown", "converted"],
-            strict=True,
-        )
-    ]
-    rows = [line.split()[2:5] for line in table[:-2] if " converted " in line]
-    totals = [str(sum(map(int, column))) for column in zip(*rows, strict=True)]
-    assert table[-2].split()[:4] == ["total", *totals]
-    assert table[-1] == "6 sites: 4 converted, 2 failed"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a small file system")
@@ -311,53 +272,6 @@ def test_stopped_side_by_side(
     for conversion in results:
         assert unpacked(Path(conversion.output)) == expected[0]
     assert not list(out.glob("*.spill"))
-
-
-def quarter(folder: Path, name: str, text: bytes) -> Path:
-    folder.mkdir(exist_ok=True)
-    path = folder / name
-    path.write_bytes(gzip.compress(text))
-    return path
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_another_quarter_is_not_left_without_a_word(tmp_path: Path, jobs: str) -> None:
-    later = PLAIN.replace(b' Score="', b' Score="1', 1)
-    old = [
-        quarter(tmp_path / "old", f"{site}.stackexchange.com-2024-04.xml.gz", PLAIN)
-        for site in ("beer", "coffee")
-    ]
-    new = [
-        quarter(tmp_path / "new", "2024-07-beer.stackexchange.com.xml.gz", later),
-        quarter(tmp_path / "new", "2024-07-coffee.stackexchange.com.xml.gz", PLAIN),
-        quarter(tmp_path / "new", "2024-07-wine.stackexchange.com.xml.gz", PLAIN),
-    ]
-    # The output of an unchanged dump has the same compressed bytes.
-    new[1].write_bytes(old[1].read_bytes())
-    out = tmp_path / "out"
-    command = ["convert", "--output-dir", out, "--jobs", jobs]
-    assert run(*command, *old, "-q").returncode == 0
-    beer = out / "beer.stackexchange.com.jsonl.gz"
-    before = beer.read_bytes()
-    again = run(*command, *old, code=0)
-    assert "2 sites: 2 up to date, 0 failed" in again.stderr
-
-    refused = run(*command, *new[:2], "-q", code=3)
-    assert "another input (beer.stackexchange.com-2024-04.xml.gz" in refused.stderr
-    assert "remake it with --update" in refused.stderr
-    assert beer.read_bytes() == before
-
-    report = tmp_path / "report.json"
-    run(*command, *new, "--update", "--report", report, code=0)
-    states = [one["state"] for one in json.loads(report.read_text())]
-    assert states == ["converted", "up to date", "converted"]
-    so2docs.convert(new[0], tmp_path / "fresh.jsonl.gz")
-    assert beer.read_bytes() == (tmp_path / "fresh.jsonl.gz").read_bytes()
-    others = run(*command, *new, "--min-score", "3", "-q", code=1)
-    lines = others.stderr.splitlines()
-    assert len(lines) == 3
-    assert all("other options (without --min-score)" in line for line in lines)
 
 
 def test_the_summary_table_has_counts(tmp_path: Path) -> None:

@@ -6,21 +6,17 @@ import gzip
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import COMMAND, run
+from support.command import run
 from support.dumps import answer, question, write_dump
-from support.interruptions import wait_for
 from support.messages import heard
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.errors import RESUMES, STARTS_OVER, OptionError, OutputError
+from so2docs.errors import STARTS_OVER, OptionError, OutputError
 
 
 def posts(questions: int, score: int = 1) -> list[bytes]:
@@ -207,27 +203,6 @@ def test_a_site_that_failed_before_is_not_just_new(tmp_path: Path) -> None:
     assert not [*(tmp_path / "2").glob(".*.failed")]
 
 
-@pytest.mark.long
-def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
-    _, new = quarters
-    result = run("inspect", new)
-    lines = table(result.stderr)
-    rows = [lines[site][1:] for site in ("beer", "coffee", "new")]
-    assert [row[:2] for row in rows] == [["6", "6"], ["3", "3"], ["5", "5"]]
-    totals = [
-        sum(int(number.replace(",", "")) for number in column) for column in zip(*rows, strict=True)
-    ]
-    assert lines["total"] == [f"{total:,}" for total in totals]
-    sizes = [path.stat().st_size for path in new.glob("*.gz")]
-    assert totals[-1] == sum(sizes)
-    sites = json.loads(run("inspect", new, "--json").stdout)
-    alone = [so2docs.inspect_output(new / f"{site}.jsonl.gz") for site in ("beer", "coffee", "new")]
-    assert sites == [one.as_dict() for one in alone]
-    summaries = json.loads(run("diff", *quarters, "--json").stdout)
-    assert [one["state"] for one in summaries] == ["changed", "unchanged", "gone", "new"]
-    assert summaries[0]["result"]["questions"]["added"] == 2
-
-
 def test_interrupted_counts_start_over(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*arguments: object, **keywords: object) -> None:
         raise KeyboardInterrupt
@@ -283,21 +258,6 @@ def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     assert documents == list(so2docs.read(new / "beer.jsonl.gz"))
 
 
-def test_other_options_fail_their_site_only(quarters: tuple[Path, Path], tmp_path: Path) -> None:
-    old, new = quarters
-    dump = tmp_path / "2024-07.dumps" / "beer" / "Posts.xml"
-    so2docs.convert(dump, new / "beer.jsonl.gz", min_score=3, force=True)
-    results = so2docs.for_each_site(so2docs.diff, (old, new))
-    assert states(results) == {
-        "beer": "failed",
-        "coffee": "unchanged",
-        "gone": "gone",
-        "new": "new",
-    }
-    assert isinstance(results[0].error, OptionError)
-    assert "(min_score)" in str(results[0].error)
-
-
 def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     for name, folder in zip(("OLD", "NEW"), quarters, strict=True):
         folder.rename(tmp_path / name)
@@ -341,38 +301,6 @@ def test_empty_names(quarters: tuple[Path, Path]) -> None:
         so2docs.for_each_site(so2docs.diff, (old, new), "")
     with pytest.raises(OutputError, match="the name is empty"):
         so2docs.for_each_site(so2docs.diff, (old, ""))
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_stopped(number: int, tmp_path: Path) -> None:
-    """Ctrl-C leaves no partial files, and the same command completes the work."""
-    rows = posts(6000)
-    old = quarter(tmp_path / "old", {"site0": posts(3000)})
-    new = quarter(tmp_path / "new", {"site0": rows})
-    for folder in (old, new):
-        for name in list(contents(folder)):
-            for site in range(1, 8):
-                shutil.copy(folder / name, folder / name.replace("site0", f"site{site}"))
-    changes = tmp_path / "changes"
-    command = [*COMMAND, "diff", str(old), str(new), str(changes), "--jobs", "2"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE)
-    wait_for(lambda: process.poll() is not None or list(changes.glob("*.gz")))
-    process.send_signal(number)
-    _, stderr = process.communicate()
-    assert b"Traceback" not in stderr
-    if len(list(changes.glob("*.gz"))) == 8:
-        pytest.skip("all was done before the signal came")
-    if number == signal.SIGINT:
-        assert process.returncode == 130
-        assert stderr.splitlines()[-1].endswith(f"; {RESUMES}".encode())
-        records = {f".{name}.record" for name in outputs(changes)}
-        assert {path.name for path in changes.iterdir() if path.name.startswith(".")} == records
-    results = so2docs.for_each_site(so2docs.diff, (old, new), changes, jobs=2)
-    assert "up to date" in states(results).values()
-    for name in outputs(changes):
-        assert contents(changes)[name] == contents(changes)[outputs(changes)[0]]
 
 
 def test_warnings_are_one_line_for_each_kind_with_quiet(tmp_path: Path) -> None:

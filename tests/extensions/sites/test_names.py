@@ -68,20 +68,6 @@ def test_a_database_with_several_tables_counts_once(dumps: list[Path], tmp_path:
     assert result.result.columns()["bytes"] == size
 
 
-def test_databases_of_several_dumps(dumps: list[Path], tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    made = so2docs.for_each_site(so2docs.to_sqlite, dumps[:2], out, jobs=1)
-    assert [one.state for one in made] == ["made"] * 2
-    assert (out / "beer.stackexchange.com.db").is_file()
-    again = so2docs.for_each_site(so2docs.to_sqlite, dumps[:2], out, jobs=1)
-    assert [one.state for one in again] == ["up to date"] * 2
-    (dumps[0] / "Tags.xml").write_text('<tags>\n<row Id="1" TagName="b" Count="1" />\n</tags>\n')
-    changed = so2docs.for_each_site(so2docs.to_sqlite, dumps[:2], out, jobs=1)
-    assert [one.state for one in changed] == ["another input", "up to date"]
-    updated = so2docs.for_each_site(so2docs.to_sqlite, dumps[:2], out, update=True, jobs=1)
-    assert [one.state for one in updated] == ["made", "up to date"]
-
-
 @pytest.mark.parametrize("words", [("tables", "a.7z"), ("tables", "a", "b", "c")])
 def test_several_dumps_without_a_folder(words: tuple[str, ...]) -> None:
     result = run(*words, code=2)

@@ -84,17 +84,6 @@ def test_same_files_for_any_chunks_and_many_parts_in_order(
 
 
 @pytest.mark.spark
-def test_site_field_is_before_the_answers(session: Any, tmp_path: Path) -> None:
-    on_spark.convert(session, [SAMPLES / "votes.xml"], tmp_path, site_field="Site")
-    expected = (SAMPLES / "votes.jsonl").read_bytes().splitlines(keepends=True)
-    actual = lines_of(tmp_path / "votes")
-    assert [
-        line.replace(b',"Site":"votes","Answers":', b',"Answers":') for line in actual
-    ] == expected
-    assert all(json.loads(line)["Site"] == "votes" for line in actual)
-
-
-@pytest.mark.spark
 def test_a_bad_dump_fails_with_the_message_of_the_plain_command(
     session: Any, tmp_path: Path
 ) -> None:
@@ -181,24 +170,6 @@ def test_a_finished_site_of_another_dump_or_other_options(session: Any, tmp_path
     assert list(reports(convert(site_field="Site", update=True))) == ["wide"]
     assert_same_as_plain(dump, out / "wide", tmp_path / "plain", site_field="Site", site="wide")
     assert up_to_date(convert(site_field="Site", update=True)) == ["wide"]
-
-
-@pytest.mark.spark
-def test_a_later_run_converts_only_the_repaired_dump(session: Any, tmp_path: Path) -> None:
-    good = sparse_dump(tmp_path / "in" / "good" / "Posts.xml", range(1, 2000, 3))
-    bad = sparse_dump(tmp_path / "in" / "bad" / "Posts.xml", range(1, 2000, 3), malformed=1201)
-    pattern, out = tmp_path / "in" / "*" / "Posts.xml", tmp_path / "out"
-    failed = errors(on_spark.convert(session, pattern, out, site_field="Site"))
-    assert isinstance(failed["bad"], so2docs.MalformedDumpError)
-    assert (out / "good" / "_SUCCESS").exists()
-    sparse_dump(bad, range(1, 2000, 3))
-    report = on_spark.convert(session, pattern, out, site_field="Site")
-    assert (up_to_date(report), list(reports(report))) == (["good"], ["bad"])
-    assert sorted(files_of(out / "bad")) == ["_SUCCESS", "part-00000.jsonl.gz"]
-    for dump in (good, bad):
-        name = dump.parent.name
-        plain = tmp_path / name
-        assert_same_as_plain(dump, out / name, plain, site_field="Site", site=name)
 
 
 @pytest.mark.spark
@@ -354,21 +325,6 @@ def test_the_error_of_a_full_disk_names_that_disk(
     folders.begin(site.folder, "run")
     with pytest.raises(so2docs.DiskFullError, match=f"^{small}/.*free some space"):
         convert_site(site, run="run", keywords={})
-
-
-@pytest.mark.spark
-def test_a_second_run_into_one_folder_is_noticed(
-    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dump, out = SAMPLES / "posts.xml", tmp_path / "out"
-
-    def convert_late(site: sites.Site, **keywords: Any) -> so2docs.Report:
-        folders.begin(site.folder, "another run")
-        return convert_site(site, **keywords)
-
-    monkeypatch.setattr(api, "convert_site", convert_late)
-    assert "samples: another run is writing" in error_of(on_spark.convert(session, dump, out))
-    assert files_of(out) == {"samples/_run": b"another run"}
 
 
 @pytest.mark.spark

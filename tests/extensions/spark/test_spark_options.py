@@ -7,7 +7,6 @@ import pytest
 from support.dumps import strays_of
 from support.formats_read_back import READERS
 from support.formats_read_back import unpacked as of_format
-from support.places import SAMPLES
 from support.spark_runs import (
     assert_same_as_plain,
     noisy_dump,
@@ -75,13 +74,6 @@ def test_records_of_a_recipe_and_attribution(session: Any, dumps: Path, tmp_path
         on_spark.convert(session, dump, tmp_path / name, **options)
         folder = tmp_path / name / dump.name.removesuffix(".7z")
         assert_same_as_plain(dump, folder, tmp_path / f"plain-{name}", **options)
-
-
-@pytest.mark.spark
-def test_nested_tables(session: Any, tmp_path: Path) -> None:
-    site, out = SAMPLES / "site", tmp_path / "out"
-    [result] = on_spark.convert(session, site, out, nest="all", chunk_bytes=700)
-    assert_same_as_plain(site, out / "site", tmp_path / "plain", result.result, nest="all")
 
 
 def test_a_folder_whose_name_ends_in_a_colon(

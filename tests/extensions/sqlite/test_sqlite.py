@@ -329,26 +329,6 @@ def test_views_and_tags(tmp_path: Path) -> None:
     assert dict(values(tmp_path / "q.db", sql)) == tags
 
 
-def test_the_command(tmp_path: Path) -> None:
-    dump = tmp_path / "tea.stackexchange.com"
-    write_dump(dump / "Posts.xml", *posts(5))
-    result = run("sqlite", dump, cwd=tmp_path)
-    assert (result.returncode, result.stdout) == (0, "")
-    assert "questions            2\nanswers              2\n" in result.stderr
-    name = "tea.stackexchange.com"
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        f".{name}.db.record",
-        name,
-        f"{name}.db",
-    ]
-    again = run("sqlite", dump, cwd=tmp_path, code=0)
-    assert f"{name}.db: is up to date" in again.stderr
-    other = run("sqlite", dump, "--min-score=1", cwd=tmp_path, code=1)
-    assert re.search(r"\.db: exists, .* \(without --min-score\)", other.stderr)
-    forced = run("sqlite", dump, f"{name}.db", "--force", "--quiet", cwd=tmp_path)
-    assert (forced.returncode, forced.stderr) == (0, "")
-
-
 def test_a_database_for_each_dump(tmp_path: Path) -> None:
     dumps = []
     for name in ("tea", "rain"):
@@ -366,6 +346,9 @@ def test_a_database_for_each_dump(tmp_path: Path) -> None:
     assert "is the name of one database" in one.stderr
     last = run("sqlite", *dumps, cwd=tmp_path, code=2)
     assert "give a folder for the databases last" in last.stderr
+    done = run("sqlite", dumps[0], cwd=tmp_path, code=0)
+    assert "questions            2\nanswers              2\n" in done.stderr
+    assert (tmp_path / "tea.stackexchange.com.db").is_file()
 
 
 REFUSED = [

@@ -12,9 +12,8 @@ from support.dumps import answer, question, row, write_dump
 from support.flat_oracle import read_back
 
 import so2docs
-from so2docs.extensions.tables import tables as flat_tables
 from so2docs.extensions.tables.stream import write_stream
-from so2docs.options.choices import BodyAs, Core, TableFormat
+from so2docs.options.choices import BodyAs, Core
 from so2docs.schema import DUMP, POSTS
 
 Row = dict[str, Any]
@@ -75,14 +74,6 @@ def test_bodies_are_those_of_a_conversion(
     assert comment["Text"] == "a &lt;b&gt;"
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "sqlite"])
-def test_every_format(form: TableFormat, site: Path, tmp_path: Path) -> None:
-    so2docs.tables(site, tmp_path / "out", body="markdown", format=form, only="posts")
-    rows = read_back(tmp_path / "out", POSTS, form)
-    assert bodies_in(rows) == converted(site, body="markdown")
-    assert [row["Body"] for row in rows if row["Id"] == 9] == [None]
-
-
 def test_a_stream(site: Path) -> None:
     stream = so2docs.rows(site, "posts", body="text")
     rows = pa.table(stream).to_pylist()
@@ -102,16 +93,6 @@ def test_a_limit_means_the_html(as_of: str | None, site: Path, tmp_path: Path) -
         limits[body] = [(row["Id"], row["AcceptedAnswerId"]) for row in rows]
     assert limits["html"][0] == (1, None)
     assert limits["html"] == limits["text"] == limits["markdown"]
-
-
-def test_same_rows_for_small_chunks(
-    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    so2docs.tables(site, tmp_path / "large", format="csv", body="markdown", jobs=1)
-    monkeypatch.setattr(flat_tables, "LARGE_CHUNK_BYTES", 100)
-    so2docs.tables(site, tmp_path / "small", format="csv", body="markdown", jobs=1)
-    large, small = (read_back(tmp_path / name, POSTS, "csv") for name in ("large", "small"))
-    assert large == small
 
 
 def test_another_form_is_another_table(site: Path, tmp_path: Path) -> None:

@@ -147,15 +147,6 @@ def test_same_bytes_for_any_jobs_core_and_source(
         assert pq.ParquetFile(tmp_path / "0" / "Posts.parquet").metadata.num_row_groups > 3
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("in_small_chunks")
-def test_rows_are_in_the_order_of_the_dump(site: Path, tmp_path: Path) -> None:
-    write_dump(site / "Posts.xml", *some_rows(200, body_bytes=300))
-    so2docs.tables(site, tmp_path / "out", only="posts", jobs=2)
-    table = DUMP["posts"]
-    assert read_back(tmp_path / "out", table, "parquet") == rows_of(site / "Posts.xml", table)
-
-
 def test_strays_and_filters_are_counted(tmp_path: Path) -> None:
     dump = write_dump(
         tmp_path / "Posts.xml",
@@ -216,37 +207,12 @@ def test_duckdb_splits_a_table_as_in_the_docs(
 
 def test_keeps_current_tables(site: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    so2docs.tables(site, out, only="posts,votes")
+    so2docs.tables(site, out, only="Posts,votes")
     before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
     report = so2docs.tables(site, out, only="posts,votes,tags")
     assert {name for name, table in report.items() if table.is_new} == {"tags"}
     assert report["posts"].rows == len(rows_of(site / "Posts.xml", DUMP["posts"]))
     assert {path: path.stat().st_mtime_ns for path in before} == before
-
-
-def test_refuses_tables_of_another_dump_or_option(site: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    so2docs.tables(site, out, only="posts,votes")
-    with pytest.raises(so2docs.OutputExistsError, match=r"other options \(without since\)"):
-        so2docs.tables(site, out, only="posts,votes", since="2019")
-    write_dump(site / "Posts.xml", question(1, CreationDate="2031-01-01T00:00:00.000"))
-    with pytest.raises(so2docs.OutputExistsError, match="another input"):
-        so2docs.tables(site, out, only="posts,votes")
-    report = so2docs.tables(site, out, only="posts,votes", update=True)
-    assert report["posts"].is_new
-    assert not report["votes"].is_new
-    assert pq.read_table(out / "Posts.parquet").column("Id").to_pylist() == [1]
-
-
-def test_a_damaged_record(site: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    so2docs.tables(site, out, only="tags")
-    record = out / ".Tags.parquet.record"
-    record.write_bytes(record.read_bytes().replace(b'"counts"', b'"county"', 1))
-    with pytest.raises(ExistingOutputError, match=r"Tags\.parquet: .* no record") as refused:
-        so2docs.tables(site, out, only="tags")
-    assert refused.value.state == "unknown"
-    assert so2docs.tables(site, out, only="tags", update=True)["tags"].is_new
 
 
 def _seal(record: Path, values: object) -> None:
@@ -307,16 +273,6 @@ def test_a_dump_changed_during_the_run(
     assert "restart" not in str(caught.value)
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_damaged_table_leaves_nothing(form: TableFormat, site: Path, tmp_path: Path) -> None:
-    posts = (site / "Posts.xml").read_bytes()
-    (site / "Posts.xml").write_bytes(posts.replace(b'PostTypeId="2"', b'PostTypeId="2', 1))
-    out = tmp_path / "out"
-    with pytest.raises(so2docs.MalformedDumpError, match="row"):
-        so2docs.tables(site, out, only="posts", format=form)
-    assert not out.exists()
-
-
 def test_one_table_file_brings_those_next_to_it(site: Path, tmp_path: Path) -> None:
     for table in tables_in(site):
         packed = tmp_path / f"tea.stackexchange.com-{table.stem}.xml.gz"
@@ -343,16 +299,6 @@ def test_finds_the_same_tables_as_a_conversion(site: Path, tmp_path: Path) -> No
     flat = so2docs.tables(site / "beer.xml", tmp_path / "out", only="posts,comments")
     assert flat["comments"].rows == nested.tables["comments"].rows
     assert flat["posts"].rows == nested.rows
-
-
-def test_the_command(site: Path, tmp_path: Path) -> None:
-    result = run(
-        "tables", site, tmp_path / "out", "--only", "votes,Posts", "--format", "csv", code=0
-    )
-    assert "Votes.csv.gz" in result.stderr
-    assert (tmp_path / "out" / "Posts.csv.gz").exists()
-    again = run("tables", site, tmp_path / "out", "--only", "posts", "--format", "csv")
-    assert "up to date" in again.stderr
 
 
 @pytest.mark.parametrize(
