@@ -58,7 +58,7 @@ format: $(VENV)/installed-test
 	$(BIN)/ruff format .
 
 docs: $(VENV)/installed-test
-	$(BIN)/python -m cogapp -r -I tests so2docs/__init__.py so2docs/plugin.py so2docs/options/keywords.py so2docs/extensions/keywords.py so2docs/types.py
+	$(BIN)/python -m cogapp -r -I tests so2docs/__init__.py so2docs/plugin.py so2docs/options/keywords.py so2docs/extensions/keywords.py
 	$(BIN)/python -m cogapp -r -I tests docs/cli.md docs/api.md docs/options.md
 
 $(VENV)/pyvenv.cfg:

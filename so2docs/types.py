@@ -1,4 +1,4 @@
-"""Types of documents, for type checkers and editors; `make docs` generates them from the schema.
+"""Types of documents, for type checkers and editors.
 
 Keys that are not required, such as `ClosedDate`, are missing from some rows: use `get`. Posts have
 `Comments`, `Links` and `Votes` only if these tables are nested (`nest="all"`). The options `fields`
@@ -13,11 +13,6 @@ Examples:
 from __future__ import annotations
 
 from typing import NotRequired, TypedDict
-
-# [[[cog
-# from support.types_text import text
-# cog.outl(f"\n\n{text()}\n\n")
-# ]]]
 
 
 class User(TypedDict):
@@ -180,6 +175,3 @@ class Question(Post):
     Licenses: NotRequired[list[str]]
     Authors: NotRequired[list[Author]]
     Answers: list[Answer]
-
-
-# [[[end]]]

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints
 
@@ -14,7 +15,18 @@ from support.table_sites import SITE
 
 import so2docs
 from so2docs import types
-from so2docs.schema import ANSWER_ATTRIBUTES, POST_PARTS, QUESTION_ATTRIBUTES
+from so2docs.schema import (
+    ANSWER_ATTRIBUTES,
+    POST_PARTS,
+    QUESTION_ATTRIBUTES,
+    TYPES,
+    Part,
+)
+
+TYPE_OF = {
+    **dict.fromkeys(("text", "date"), str),
+    **{"integer": int, "boolean": bool, "texts": list[str], "integers": list[int]},
+}
 
 SNIPPET = """\
 from typing import Any
@@ -100,12 +112,26 @@ def test_type_checkers_accept_and_reject(checker: list[str], tmp_path: Path) -> 
     assert lines == set(range(first, first + len(MISTAKES))), printed
 
 
-def test_every_key_is_declared() -> None:
-    parts = [part.key for part in POST_PARTS]
-    question, answer = get_type_hints(types.Question), get_type_hints(types.Answer)
-    assert question.keys() >= {*QUESTION_ATTRIBUTES, *parts, "Answers"}
-    assert answer.keys() >= {*ANSWER_ATTRIBUTES, *parts}
-    assert "Answers" not in answer
+def test_every_key_is_declared_with_its_type() -> None:
+    assert_declared(types.Question, QUESTION_ATTRIBUTES, POST_PARTS)
+    assert_declared(types.Answer, ANSWER_ATTRIBUTES, POST_PARTS)
+    assert get_type_hints(types.Question)["Answers"] == list[types.Answer]
+    assert "Answers" not in get_type_hints(types.Answer)
+
+
+def assert_declared(kind: Any, names: Iterable[str], parts: Iterable[Part]) -> None:
+    hints = get_type_hints(kind)
+    assert {name: hints[name] for name in names} == {name: TYPE_OF[TYPES[name]] for name in names}
+    for part in parts:
+        hint = hints[part.key]
+        if part.shape == "value":
+            assert hint == TYPE_OF[part.attributes[part.key]]
+        elif part.shape == "counts":
+            assert hint == dict[str, int]
+        else:
+            is_list = part.shape == "list"
+            assert (get_origin(hint) is list) == is_list
+            assert_declared(get_args(hint)[0] if is_list else hint, part.attributes, part.parts)
 
 
 def test_documents_have_these_types(tmp_path: Path) -> None:
