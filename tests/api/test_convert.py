@@ -25,13 +25,6 @@ def text_of(path: Path) -> bytes:
     return gzip.decompress(path.read_bytes())
 
 
-def test_documents_equals_the_output_of_convert(samples: Path, tmp_path: Path) -> None:
-    so2docs.convert(samples / "posts.xml", tmp_path / "q.jsonl.gz")
-    assert list(so2docs.documents(samples / "posts.xml")) == list(
-        so2docs.read(tmp_path / "q.jsonl.gz")
-    )
-
-
 def test_documents_report_is_complete_at_the_end(samples: Path) -> None:
     documents = so2docs.documents(samples / "strays.xml")
     with pytest.raises(So2docsError, match="is not complete; read all documents"):

@@ -138,6 +138,10 @@ def test_refuses_arguments_left_empty_by_an_unset_variable(
 
 def test_empty_names_in_the_library(somewhere: Path, tmp_path: Path) -> None:
     output = somewhere / "q.jsonl.gz"
+    with pytest.raises(so2docs.OptionError, match="OUTPUT is empty"):
+        so2docs.convert(somewhere / "posts.xml", "")
+    with pytest.raises(so2docs.OptionError, match="output_dir is empty"):
+        so2docs.convert_all([somewhere / "posts.xml"], "")
     with pytest.raises(so2docs.OptionError, match="empty, perhaps from an unset"):
         so2docs.diff(output, output).write("")
     with pytest.raises(so2docs.OutputError, match="empty, perhaps from an unset"):

@@ -68,14 +68,6 @@ def test_report_is_json(folder: Path) -> None:
     assert report["dump_bytes"] == (folder / "Posts.xml").stat().st_size
 
 
-def test_a_missing_dump_is_a_one_line_error(folder: Path) -> None:
-    result = run_process("convert", "Nope.xml", cwd=folder, code=1)
-    with pytest.raises(FileNotFoundError) as missing:
-        (folder / "Nope.xml").open()
-    problem = missing.value.strerror
-    assert result.stderr == f"so2docs: Nope.xml: cannot be read: {problem}; check the name\n"
-
-
 def test_a_truncated_dump_gives_the_location_and_no_output(folder: Path) -> None:
     data = (folder / "Posts.xml").read_bytes()[:9000]
     (folder / "Posts.xml").write_bytes(data)
@@ -130,12 +122,6 @@ def test_version_and_short_help(folder: Path) -> None:
     help_text = run("convert", "-h", cwd=folder).stdout
     assert "Example:" in help_text
     assert "--answers-by [id|votes]" in help_text
-
-
-def test_without_a_command_it_shows_the_help(folder: Path) -> None:
-    result = run_process(cwd=folder)
-    assert result.returncode in (0, 2)  # The messages of click 8.1 and of later versions.
-    assert "Usage: so2docs" in result.stdout + result.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")

@@ -322,19 +322,6 @@ def test_a_path_too_long_for_the_index(tmp_path: Path) -> None:
     assert so2docs.convert(dump, output, jobs=1, work_dir=tmp_path).questions == 1
 
 
-def test_links_to_the_dump_are_not_written_to(tmp_path: Path) -> None:
-    dump = write_dump(tmp_path / "Posts.xml", question(1))
-    data = dump.read_bytes()
-    names = "questions.jsonl.gz", "questions.jsonl.gz.part", ".questions.jsonl.gz.strays.gz.part"
-    for name in names:
-        for link in (os.link, os.symlink):
-            link(dump, tmp_path / name)
-            with pytest.raises(so2docs.OutputError, match=f"{name}: is also an input"):
-                convert(dump)
-            assert dump.read_bytes() == data
-            (tmp_path / name).unlink()
-
-
 def test_no_process_is_left(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", question(1), b"<row Id=2/>", question(3))
     with pytest.raises(so2docs.MalformedDumpError):

@@ -179,16 +179,6 @@ def test_malformed_row_of_a_table(chunk_bytes: int | None, site: Path, tmp_path:
     assert b'{"reason":"malformed_comment","offset":' in unpacked(strays_of(output))
 
 
-def test_cut_off_table(site: Path, tmp_path: Path) -> None:
-    data = (site / "Votes.xml").read_bytes()
-    (site / "Votes.xml").write_bytes(data[: data.index(b'Id="105"')])
-    with pytest.raises(so2docs.TruncatedDumpError, match=r"Votes\.xml: is truncated"):
-        so2docs.convert(site, tmp_path / "questions.jsonl.gz", nest="all")
-    (site / "Votes.xml").write_bytes(b"no table")
-    with pytest.raises(so2docs.MalformedDumpError, match=r"is not a Votes\.xml"):
-        so2docs.convert(site, tmp_path / "questions.jsonl.gz", nest="all")
-
-
 def test_another_table_is_refused(site: Path, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     with pytest.raises(so2docs.DumpError, match=r"holds <votes>, expected <comments>; give the C"):
@@ -328,16 +318,6 @@ CONVERT = """
 import sys, so2docs
 so2docs.convert(sys.argv[1], sys.argv[2], jobs=int(sys.argv[3]), chunk_bytes=20_000, nest="all")
 """
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_large_site(jobs: int, large_site: tuple[Path, list[bytes]], tmp_path: Path) -> None:
-    folder, expected = large_site
-    actual = converted(
-        folder, tmp_path / "questions.jsonl.gz", ["all"], jobs=jobs, chunk_bytes=20_000
-    )
-    assert actual == expected
 
 
 @pytest.mark.long

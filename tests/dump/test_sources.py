@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -138,11 +137,6 @@ def test_every_form_gives_the_same_bytes(
     assert report.dump_bytes == len(PLAIN)
 
 
-def test_same_bytes_from_several_jobs(output: Path, expected: dict[str, bytes]) -> None:
-    so2docs.convert(write_file(FORMS["7z-bzip2"](PLAIN)), output, jobs=3, chunk_bytes=1000)
-    assert everything(output.parent) == expected
-
-
 @pytest.mark.parametrize("name", ["Posts.xml", "posts.xml", "Posts.xml.gz", "beer-Posts.7z"])
 def test_folder(name: str, tmp_path: Path, output: Path, expected: dict[str, bytes]) -> None:
     pack = {".gz": gzip.compress, ".7z": FORMS["7z-bzip2"]}.get(Path(name).suffix, bytes)
@@ -172,11 +166,6 @@ def test_open_file_stays_open(form: str, output: Path, expected: dict[str, bytes
     so2docs.convert(file, output, jobs=1)
     assert everything(output.parent) == expected
     assert not file.closed
-
-
-def test_documents_from_an_archive() -> None:
-    documents = list(so2docs.documents(write_file(FORMS["7z-bzip2"](PLAIN)), jobs=1))
-    assert documents == list(so2docs.documents(SAMPLES / "posts.xml", jobs=1))
 
 
 def utf_16(data: bytes) -> bytes:
@@ -417,30 +406,6 @@ def test_interrupted_pipe_starts_over(output: Path) -> None:
     assert not list(output.parent.iterdir())
 
 
-KILLED = """
-import sys, so2docs
-so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000)
-"""
-
-
-@pytest.mark.long
-def test_resumes_after_being_killed(bad_row: Path, output: Path) -> None:
-    whole = gzip.decompress(bad_row.read_bytes()).replace(b"/>", b'"/>').replace(b'""', b'"')
-    rows = whole.removeprefix(b"<posts>\n").removesuffix(b"</posts>")
-    bad_row.write_bytes(gzip.compress(b"<posts>\n" + rows * 4 + b"</posts>", 1))
-    running = subprocess.Popen([sys.executable, "-c", KILLED, str(bad_row), str(output)])
-    while len(list(output.parent.glob("*.spill/*.blocks"))) < 8:
-        assert running.poll() is None
-    running.kill()
-    running.wait()
-    report = so2docs.convert(bad_row, output, jobs=1)
-    assert report.resumed
-    again = output.parent / "again.jsonl.gz"
-    so2docs.convert(bad_row, again, jobs=1)
-    assert output.read_bytes() == again.read_bytes()
-    assert not list(output.parent.glob("*.spill"))
-
-
 UNENDING = b"<posts>" + b" " * 150_000_000
 BOMB = """
 import resource, sys, so2docs
@@ -524,22 +489,6 @@ def test_a_bomb_as_an_output_takes_bounded_memory(pack: Pack, way: str, tmp_path
     *printed, mebibytes = result.stdout.splitlines()
     assert printed
     assert int(mebibytes) < 700
-
-
-@pytest.mark.parametrize(
-    ("arguments", "closed", "words"),
-    [
-        ("- '{}'", "<&-", "standard input: is closed; pipe a dump into it"),
-        (f"{SAMPLES}/posts.xml -", ">&-", "standard output is closed; name a file instead of -"),
-    ],
-)
-@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
-def test_closed_standard_streams(arguments: str, closed: str, words: str, output: Path) -> None:
-    line = f"{sys.executable} -m so2docs convert {arguments.format(output)} -j1 {closed}"
-    result = subprocess.run(line, shell=True, check=False, stderr=subprocess.PIPE, text=True)
-    assert result.returncode == 1
-    assert words in result.stderr
-    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pseudo-terminals are of Unix")

@@ -87,6 +87,7 @@ def test_sample_read_back(name: str, sample: str, tmp_path: Path) -> None:
     [
         *((name, None) for name in READERS if name != "parquet"),
         *[("jsonl", "100kB"), ("json", "3files"), ("parquet", "100kB"), ("parquet", "3files")],
+        ("jsonl", "year"),
     ],
 )
 def test_same_bytes_for_any_jobs_and_chunks(name: str, split: str | None, tmp_path: Path) -> None:
@@ -307,19 +308,26 @@ def test_strays_next_to_any_format(tmp_path: Path) -> None:
 
 def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
     command = ["convert", SAMPLES / "posts.xml", "-q"]
-    for options in (["-f", "parquet"], ["-f", "json"], ["-f", "ravendb", "--split", "2files"], []):
+    for options in (
+        *([], ["--compression", "none"], ["--compression", "zstd"], ["-f", "parquet"]),
+        *(["-f", "json"], ["-f", "ravendb", "--split", "2files"]),
+    ):
         assert run(*command, *options, cwd=tmp_path).returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         ".questions-00000.ravendbdump.index",
         ".questions-00001.ravendbdump.index",
         ".questions.json.gz.index",
         ".questions.jsonl.gz.index",
+        ".questions.jsonl.index",
+        ".questions.jsonl.zst.index",
         ".questions.parquet.index",
         ".questions.ravendbdump.record",
         "questions-00000.ravendbdump",
         "questions-00001.ravendbdump",
         "questions.json.gz",
+        "questions.jsonl",
         "questions.jsonl.gz",
+        "questions.jsonl.zst",
         "questions.parquet",
     ]
     refused = run(*command, "q.parquet", "--compression", "gzip", cwd=tmp_path, code=2)
@@ -329,25 +337,6 @@ def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
 def test_json_array_to_standard_output() -> None:
     result = run("convert", SAMPLES / "posts.xml", "-", "-q", "-f", "json")
     assert json.loads(result.stdout) == expected_of("posts")
-
-
-def test_an_empty_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(so2docs.OptionError, match="OUTPUT is empty"):
-        so2docs.convert(SAMPLES / "posts.xml", "")
-    with pytest.raises(so2docs.OptionError, match="output_dir is empty"):
-        so2docs.convert_all([SAMPLES / "posts.xml"], "")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_usual_name_follows_the_compression(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for compression, name in (("none", "questions.jsonl"), ("zstd", "questions.jsonl.zst")):
-        options: dict[str, Any] = {"compression": compression}
-        so2docs.convert(SAMPLES / "posts.xml", jobs=1, **options)
-        assert (tmp_path / name).exists()
 
 
 def test_ids_of_several_sites_differ(tmp_path: Path) -> None:

@@ -6,31 +6,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.dumps import question, write_dump
 
-import so2docs
 from so2docs.errors import OutputError
 from so2docs.output.new_files import NewFiles, clean_up, write_file
 from so2docs.output.part_files import part_path
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the inputs of the commands."""
-    folder = tmp_path_factory.mktemp("made")
-    write_dump(folder / "Posts.xml", question(1), question(2))
-    for name, titles in {"old": "abc", "new": "aXd"}.items():
-        rows = [question(ord(title), Title=title) for title in titles]
-        so2docs.convert(write_dump(folder / "dump.xml", *rows), folder / f"{name}.jsonl")
-    return folder
-
-
-@pytest.fixture
-def folder(made: Path, tmp_path: Path) -> Path:
-    """A copy of this folder."""
-    for path in made.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    return tmp_path
 
 
 def test_small_files_of_several_processes_are_whole(tmp_path: Path) -> None:

@@ -94,47 +94,11 @@ def test_every_file_says_how_it_was_made(
         convert(site, folder / name, min_score=-5, **options)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "jobs"),
-    [*((name, options, 1) for name, options in FORMATS), ("q.parquet", {"split": "2files"}, 2)],
-)
-def test_the_same_conversion_makes_the_same_bytes(
-    name: str, options: dict[str, Any], jobs: int, site: Path, tmp_path: Path
-) -> None:
-    contents = []
-    for chunk_bytes in (None, 5000):
-        folder = tmp_path / f"chunks{chunk_bytes}"
-        folder.mkdir()
-        so2docs.convert(
-            site,
-            folder / name,
-            jobs=jobs if chunk_bytes else 1,
-            chunk_bytes=chunk_bytes,
-            **options,
-        )
-        contents.append({path.name: path.read_bytes() for path in folder.iterdir()})
-    assert contents[0] == contents[1]
-
-
 def test_a_renamed_dump_is_the_same_dump(site: Path, tmp_path: Path) -> None:
     convert(site, tmp_path / "q.jsonl")
     other = site.with_name("renamed")
     site.rename(other)
     assert not convert(other, tmp_path / "q.jsonl").is_new
-
-
-def test_another_table_is_another_dump(site: Path, tmp_path: Path) -> None:
-    comments = site / "Comments.xml"
-    comments.write_text('<comments>\n<row Id="1" PostId="1" Text="a" />\n</comments>\n')
-    convert(site, tmp_path / "q.jsonl", nest=["comments"])
-    assert not convert(site, tmp_path / "q.jsonl", nest=["comments"]).is_new
-    with pytest.raises(ExistingOutputError, match=r"\(with nest\)") as refused:
-        convert(site, tmp_path / "q.jsonl")
-    assert refused.value.state == "other options"
-    comments.write_text(comments.read_text().replace("a", "b"))
-    with pytest.raises(ExistingOutputError, match="another input"):
-        convert(site, tmp_path / "q.jsonl", nest=["comments"])
-    assert convert(site, tmp_path / "q.jsonl", nest=["comments"], update=True).is_new
 
 
 def test_the_host_of_attribution_is_remembered(tmp_path: Path) -> None:

@@ -374,6 +374,7 @@ def test_other_files_are_not_overwritten(small: Path, tmp_path: Path) -> None:
             path = tmp_path / name
             for make, problem in (
                 (partial(os.symlink, small), "is also"),
+                (partial(os.link, small), "is also"),
                 (os.mkfifo, "is a device"),
             ):
                 make(path)
