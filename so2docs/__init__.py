@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from so2docs.extensions.tables.report import FlatTable, TablesReport
     from so2docs.extensions.tables.stream import Rows, rows
     from so2docs.extensions.tables.tables import tables
-    from so2docs.reader.collection import Collection, Selection
+    from so2docs.reader.collection import Collection
     from so2docs.reader.collection import open as open  # noqa: A004
     from so2docs.reader.reading import read
     from so2docs.report import Report
@@ -69,9 +69,9 @@ if TYPE_CHECKING:
 __all__ = [
     "ArchiveError", "ChangedDumpError", "Changes", "ClusterError", "Collection", "Database",
     "DiskFullError", "DocumentNotFoundError", "Documents", "DumpError", "DumpNotFoundError",
-    "FlatTable", "InspectedOutput", "Inspection", "InternalError", "Location", "MalformedDumpError",
-    "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError", "Recipe",
-    "RecipeError", "Report", "RowCounts", "Rows", "Selection", "Setting", "SiteResult",
+    "FlatTable", "InspectedOutput", "Inspection", "InternalError", "Location",
+    "MalformedDumpError", "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError",
+    "Recipe", "RecipeError", "Report", "RowCounts", "Rows", "Setting", "SiteResult",
     "So2docsError", "SpillError", "SpillTakenError", "StrictError", "Summary", "TableCounts",
     "TablesReport", "TruncatedDumpError", "WorkerDiedError", "__version__", "convert",
     "convert_all", "diff", "documents", "for_each_site", "inspect", "inspect_output", "read",
@@ -88,7 +88,7 @@ _MODULES = {
     "MalformedDumpError": "errors", "OptionError": "errors", "OutputError": "errors",
     "OutputExistsError": "errors", "OutputNotFoundError": "errors",
     "Recipe": "extensions.recipes.recipe", "RecipeError": "errors", "Report": "report",
-    "RowCounts": "counts", "Rows": "extensions.tables.stream", "Selection": "reader.collection",
+    "RowCounts": "counts", "Rows": "extensions.tables.stream",
     "Setting": "extensions.recipes.recipe", "SiteResult": "extensions.sites.tasks",
     "So2docsError": "errors", "SpillError": "errors", "SpillTakenError": "errors",
     "StrictError": "errors", "Summary": "extensions.changes.compare", "TableCounts": "counts",

@@ -35,7 +35,7 @@ FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "pa
 
 
 class QuestionKeywords(TypedDict, total=False):
-    """Options of `Collection.where`."""
+    """Filters of questions."""
 
     tags: str | Iterable[str]
     all_tags: bool

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import operator
 import os
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
 from io import BytesIO
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack, cast
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 from isal import isal_zlib
@@ -32,9 +30,6 @@ from so2docs.errors import (
     flag,
     resumable,
 )
-from so2docs.options.request import read_options
-from so2docs.options.signatures import spell_out
-from so2docs.options.table import QuestionFilters, options_of
 from so2docs.output import index
 from so2docs.output.compression import (
     GZIP_HEADER,
@@ -50,7 +45,6 @@ from so2docs.output.product import read_recipe
 from so2docs.output.provenance import Provenance
 from so2docs.output.provenance import load as load_provenance
 from so2docs.output.segments import Segment
-from so2docs.parse.filters import question_conditions
 from so2docs.progress import bar, log
 from so2docs.reader.reading import (
     MOST_LINE_BYTES,
@@ -58,57 +52,44 @@ from so2docs.reader.reading import (
     decompress_frame,
     describe_foreign,
     find_line,
-    replaced_error,
 )
 from so2docs.zstd import ZstdError
-
-# Segments of an output without an index.
 
 _MARK = b"\x00\x00\xff\xff"
 _EMPTY_LAST_BLOCK = b"\x01\x00\x00\xff\xff"
 _READ_BYTES = 1024 * 1024
 _LARGEST_SEGMENT = 16 * 1024 * 1024
 
-
-class _Segment(NamedTuple):
-    """A segment of the file: its position, and its uncompressed bytes."""
-
-    offset: int
-    end: int
-    raw: bytes
+Found = Iterator[tuple[int, bytes]]
+"""The segments of a file in order, each with its size in the file and its uncompressed lines."""
 
 
-def _plain_segments(file: BinaryIO) -> Iterator[_Segment]:
+def _plain_segments(file: BinaryIO) -> Found:
     """Split an uncompressed output into segments of whole lines, about a megabyte each."""
-    offset = 0
-    while lines := file.readlines(SEGMENT_BYTES):
-        raw = b"".join(lines)
-        yield _Segment(offset, offset + len(raw), raw)
-        offset += len(raw)
+    while raw := b"".join(file.readlines(SEGMENT_BYTES)):
+        yield len(raw), raw
 
 
-def _gzip_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
+def _gzip_segments(name: str, file: BinaryIO, size: int) -> Found:
     """Yield the segments of a gzip output, and check its checksum and its size at the end."""
-    before: _Segment | None = None
+    before, lines = 0, b""
     crc = raw_size = 0
-    for segment in _find_flushes(name, file, size):
-        crc = isal_zlib.crc32_combine(crc, isal_zlib.crc32(segment.raw), len(segment.raw))
-        raw_size += len(segment.raw)
-        if before is not None and not segment.raw:
-            # ISA-L sometimes flushes twice; add the second flush to the same segment.
-            before = before._replace(end=segment.end)
-            continue
-        if before is not None:
-            yield before
-        before = segment
-    if before is not None:
-        yield before
+    for length, raw in _find_flushes(name, file, size):
+        crc = isal_zlib.crc32_combine(crc, isal_zlib.crc32(raw), len(raw))
+        raw_size += len(raw)
+        if before and raw:
+            yield before, lines
+            before = 0
+        # ISA-L sometimes flushes twice; add the second flush to the same segment.
+        before, lines = before + length, raw or lines
+    if before:
+        yield before, lines
     file.seek(max(0, size - trailer_bytes("gzip", 0)))
     if file.read() != gzip_end(crc, raw_size):
         raise _damage_error(name, "at its end")
 
 
-def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
+def _find_flushes(name: str, file: BinaryIO, size: int) -> Found:
     """Yield the segments between the flush markers that the compressor wrote."""
     if file.read(len(GZIP_HEADER)) != GZIP_HEADER:
         raise _foreign(name)
@@ -129,7 +110,7 @@ def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
         if raw is None:
             searched = at + 1
             continue
-        yield _Segment(offset, offset + end, raw)
+        yield end, raw
         offset += end
         searched = 0
         del buffer[:end]
@@ -139,24 +120,20 @@ def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
         raise _damage_error(name, f"after byte {offset:,}")
 
 
-def _zstd_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
+def _zstd_segments(name: str, file: BinaryIO, size: int) -> Found:
     """Yield the segments of a zstd output, each a frame in the seek table at its end."""
     frames = read_seek_table(file, size)
-    if frames is None:
+    if frames is None or any(max(sizes) > MOST_LINE_BYTES for sizes in frames):
         raise _foreign(name)
-    offset = 0
-    for sizes in frames:
-        if max(sizes) > MOST_LINE_BYTES:
-            raise _foreign(name)
-        file.seek(offset)
+    file.seek(0)
+    for length, raw_size in frames:
+        offset = file.tell()
         try:
-            raw = decompress_frame(file.read(sizes[0]), sizes[1])
+            yield length, decompress_frame(file.read(length), raw_size)
         except ZstdError:
             raise _damage_error(name, f"after byte {offset:,}") from None
-        yield _Segment(offset, offset + sizes[0], raw)
-        offset += sizes[0]
-    if size != offset + seek_table_bytes(len(frames)):
-        raise _damage_error(name, f"after byte {offset:,}")
+    if size != file.tell() + seek_table_bytes(len(frames)):
+        raise _damage_error(name, f"after byte {file.tell():,}")
 
 
 def _inflate(name: str, data: bytes) -> bytes | None:
@@ -186,8 +163,11 @@ def _damage_error(name: str, where: str) -> OutputError:
     return OutputError(f"{name}: is damaged or truncated {where}; convert the dump again")
 
 
-def _advise_id() -> str:
-    return f"if {flag('fields')} or {flag('drop_fields')} left it out, convert again with Id"
+def _line_error(name: str, offset: int) -> OutputError:
+    return OutputError(
+        f"{name}: after byte {offset:,}, a line is not a document with an Id; if "
+        f"{flag('fields')} or {flag('drop_fields')} left it out, convert again with Id"
+    )
 
 
 def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> bytes:
@@ -196,50 +176,58 @@ def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> byte
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     if reader.compression == "gzip":
-        segments, start = _gzip_segments(name, file, size), len(GZIP_HEADER)
+        found, start = _gzip_segments(name, file, size), len(GZIP_HEADER)
     elif reader.compression == "zstd":
-        segments = _zstd_segments(name, file, size)
+        found = _zstd_segments(name, file, size)
     else:
-        segments = _plain_segments(file)
-    with bar("indexing", size, shown=progress) as progress_bar:
-        made = BytesIO()
-        entries = _entries(name, segments, reason, made, progress_bar.update)
-        index.complete(made, list(entries), start, file)
-        return made.getvalue()
-
-
-def _entries(
-    name: str,
-    segments: Iterator[_Segment],
-    reason: str,
-    made: BinaryIO,
-    update: Callable[[int], object],
-) -> Iterator[Segment]:
-    """Yield the segments, and write their answers to the new index."""
+        found = _plain_segments(file)
+    entries: list[Segment] = []
+    made, offset = BytesIO(), start
     last_id: int | None = None
-    for segment in segments:
-        update(segment.end - segment.offset)
-        first_id = _id(name, segment.raw, 0, segment.offset)
-        if last_id is None:
-            log.warning("%s: %s; building an index in one pass over the file", name, reason)
-        elif first_id <= last_id:
-            raise _not_ascending(name, first_id, last_id)
-        last_id = _id(name, segment.raw, segment.raw.rfind(b"\n", 0, -1) + 1, segment.offset)
-        if last_id < first_id:
-            raise _not_ascending(name, last_id, first_id)
-        documents = segment.raw.count(b"\n") + (not segment.raw.endswith(b"\n"))
-        index.add_answers(made, _answer_ids(name, segment))
-        crc = isal_zlib.crc32(segment.raw)
-        yield Segment(
-            first_id, segment.offset, segment.end - segment.offset, len(segment.raw), documents, crc
-        )
+    with bar("indexing", size, shown=progress) as progress_bar:
+        for length, raw in found:
+            progress_bar.update(length)
+            lines = raw.splitlines()
+            ids = _first_and_last_id(name, lines, offset, is_first=not entries)
+            if not entries:
+                log.warning("%s: %s; building an index in one pass over the file", name, reason)
+            last_id = _check_ascending(name, last_id, *ids)
+            try:
+                index.add_answers(made, index.pack_answer_ids(map(orjson.loads, lines)))
+            except (orjson.JSONDecodeError, AttributeError, TypeError):
+                raise _line_error(name, offset) from None
+            crc = isal_zlib.crc32(raw)
+            entries.append(Segment(ids[0], offset, length, len(raw), len(lines), crc))
+            offset += length
+    index.complete(made, entries, start, file)
+    return made.getvalue()
 
 
-def _answer_ids(name: str, segment: _Segment) -> bytes:
+def _first_and_last_id(
+    name: str, lines: list[bytes], offset: int, *, is_first: bool
+) -> tuple[int, int]:
+    """Return the ids of the first and the last document of a segment."""
     try:
-        return index.pack_answer_ids(map(orjson.loads, segment.raw.splitlines()))
-    except (orjson.JSONDecodeError, AttributeError, TypeError):
-        raise _line_error(name, segment.offset) from None
+        first_id, last_id = (orjson.loads(line)["Id"] for line in (lines[0], lines[-1]))
+    except (orjson.JSONDecodeError, TypeError, LookupError):
+        first_id = last_id = None
+    if isinstance(first_id, int) and isinstance(last_id, int):
+        return first_id, last_id
+    if is_first and (foreign := describe_foreign(b"\n".join(lines))):
+        raise OutputError(f"{name}: {foreign}")
+    raise _line_error(name, offset)
+
+
+def _check_ascending(name: str, before: int | None, first_id: int, last_id: int) -> int:
+    """Raise an error unless the ids follow the last id of the segment before; return the last."""
+    if before is not None and first_id <= before:
+        last_id, first_id = first_id, before
+    elif first_id <= last_id:
+        return last_id
+    raise OutputError(
+        f"{name}: question {last_id} comes after question {first_id}, but outputs are in "
+        "ascending order of Id; convert the dump again"
+    )
 
 
 def _save_index(output: str, data: bytes) -> bool:
@@ -255,38 +243,10 @@ def _save_index(output: str, data: bytes) -> bool:
     return True
 
 
-def _id(name: str, raw: bytes, start: int, offset: int) -> int:
-    """Return the `Id` of the document on the line that begins at `start` in a segment."""
-    end = raw.find(b"\n", start)
-    try:
-        question_id = orjson.loads(raw[start : end if end >= 0 else len(raw)])["Id"]
-    except (orjson.JSONDecodeError, TypeError, KeyError):
-        question_id = None
-    if not isinstance(question_id, int):
-        if offset in (0, len(GZIP_HEADER)) and (foreign := describe_foreign(raw)):
-            raise OutputError(f"{name}: {foreign}")
-        raise _line_error(name, offset)
-    return question_id
-
-
-def _line_error(name: str, offset: int) -> OutputError:
-    return OutputError(
-        f"{name}: after byte {offset:,}, a line is not a document with an Id; {_advise_id()}"
-    )
-
-
-def _not_ascending(name: str, question_id: int, before: int) -> OutputError:
-    return OutputError(
-        f"{name}: question {question_id} comes after question {before}, but outputs are in "
-        "ascending order of Id; convert the dump again"
-    )
-
-
 if TYPE_CHECKING:
-    from so2docs.options.keywords import QuestionKeywords
     from so2docs.types import Question
 
-_CACHE_BYTES = 32 * 1024 * 1024
+_CACHED_SEGMENTS = 32
 _PAUSE = 0.2
 """Seconds to wait for a new output, which gets its name just after its index does."""
 
@@ -300,11 +260,9 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
         >>> docs[11227809]["Title"]
         >>> len(docs), 4 in docs
         >>> for question in docs.values(): ...
-        >>> for question in docs.where(since="2020", tags="python"): ...
 
     Collections are thread-safe. A pickled collection reopens the file when it is unpickled. A
-    collection keeps in memory the index and a cache of the most recently used documents, up to
-    32 MiB.
+    collection caches the most recently used segments: 32, of about a megabyte each.
     """
 
     def __init__(self, path: str, *, progress: bool = False) -> None:
@@ -316,9 +274,7 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
         except BaseException:
             self.close()
             raise
-        self._cache: OrderedDict[int, bytes] = OrderedDict()
-        self._cached_bytes = 0
-        self._lock = threading.Lock()
+        self._lines = lru_cache(_CACHED_SEGMENTS)(self.reader.read)
 
     def _load(self, *, progress: bool) -> Index:
         try:
@@ -339,8 +295,7 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
                 f"{self.path}: holds records of the recipe {recipe}, not documents; count them "
                 "with so2docs inspect, or read them with so2docs.read"
             ) from error
-        if self.reader.is_replaced():
-            raise replaced_error(self.path)
+        self.reader.check_current()
         if not _save_index(self.path, data):
             log.warning(
                 "%s: cannot be written; the index is kept in memory", index.index_path(self.path)
@@ -392,36 +347,18 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
         """Return a view of the ids and documents; iterating over it streams the file."""
         return _Items(self)
 
-    @spell_out(options_of(QuestionFilters))
-    def where(self, **keywords: Unpack[QuestionKeywords]) -> Selection:
-        """Select documents by the filters of `convert`, which are applied while reading.
-
-        Args:
-            keywords: Options: `so2docs.options.keywords.QuestionKeywords`.
-
-        Returns:
-            A selection, which can be iterated over any number of times.
-
-        Raises:
-            OptionError: The value of a filter is not valid, or two filters contradict each other.
-        """
-        return Selection(self.documents, self.path, read_options(QuestionFilters, keywords))
-
-    def _document_batches(self) -> Iterator[list[dict[str, Any]]]:
-        for entry in self.index:
-            lines = self.reader.read(entry)
-            with self._bad_lines(entry):
-                yield [orjson.loads(line) for line in lines.splitlines()]
-
     def documents(self) -> Iterator[Question]:
         """Iterate over all documents, in ascending order of question id."""
-        return chain.from_iterable(cast("Iterator[list[Question]]", self._document_batches()))
+        return (document for _, document in self._numbered())
 
     def _numbered(self) -> Iterator[tuple[int, Question]]:
         """Iterate over pairs of question id and document."""
-        for entry, documents in zip(self.index, self._document_batches(), strict=True):
+        for entry in self.index:
+            lines = self.reader.read(entry).splitlines()
             with self._bad_lines(entry):
-                yield from [(document["Id"], cast("Question", document)) for document in documents]
+                documents: list[Question] = [orjson.loads(line) for line in lines]
+                numbered = [(document["Id"], document) for document in documents]
+            yield from numbered
 
     def __contains__(self, question_id: object) -> bool:
         try:
@@ -447,8 +384,10 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
             answer_id: `Id` of the answer.
         """
         for segment in self.index.find_answer(_integer(answer_id)):
-            with self._bad_lines(self.index[segment]):
-                for document in map(orjson.loads, self._lines(segment).splitlines()):
+            entry = self.index[segment]
+            lines = self._lines(entry).splitlines()
+            with self._bad_lines(entry):
+                for document in map(orjson.loads, lines):
                     if any(a.get("Id") == answer_id for a in document.get("Answers", ())):
                         return int(document["Id"])
         return None
@@ -462,14 +401,14 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
             )
         return entry
 
-    def _find(self, question_id: int) -> tuple[bytes, Question] | None:
+    def _find(self, question_id: int) -> tuple[bytes, Any] | None:
         segment = self.index.find(question_id)
         if segment is None:
             return None
-        lines = self._lines(segment)
-        with self._bad_lines(self.index[segment]):
-            entry: Any = find_line(lines, question_id)
-            return entry  # type: ignore[no-any-return]
+        entry = self.index[segment]
+        lines = self._lines(entry)
+        with self._bad_lines(entry):
+            return find_line(lines, question_id)
 
     @contextmanager
     def _bad_lines(self, entry: Segment) -> Iterator[None]:
@@ -477,21 +416,6 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
             yield
         except (orjson.JSONDecodeError, KeyError, TypeError):
             raise _line_error(self.path, entry.offset) from None
-
-    def _lines(self, segment: int) -> bytes:
-        """Return the lines of a segment, from the cache if possible."""
-        with self._lock:
-            if segment in self._cache:
-                self._cache.move_to_end(segment)
-                return self._cache[segment]
-        lines = self.reader.read(self.index[segment])
-        with self._lock:
-            if segment not in self._cache:
-                self._cache[segment] = lines
-                self._cached_bytes += len(lines)
-            while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
-                self._cached_bytes -= len(self._cache.popitem(last=False)[1])
-        return lines
 
 
 def _integer(post_id: Any) -> int:
@@ -542,34 +466,3 @@ def open(  # noqa: A001
         OutputError: The file cannot be read, is damaged, or cannot be indexed.
     """
     return Collection(os.fspath(path), progress=progress)
-
-
-class Selection:
-    """A selection of documents, which can be iterated over any number of times.
-
-    Args:
-        documents: Returns the documents to select from.
-        path: Name of the output, for messages.
-        filters: The filters.
-    """
-
-    def __init__(
-        self, documents: Callable[[], Iterable[Question]], path: str, filters: QuestionFilters
-    ) -> None:
-        self._documents, self._path = documents, path
-        self._conditions = question_conditions(filters)
-
-    def __iter__(self) -> Iterator[Question]:
-        return filter(self._passes, self._documents())
-
-    def _passes(self, document: Any) -> bool:
-        try:
-            if not isinstance(document.get("CreationDate", ""), str):
-                raise TypeError
-            return all(condition.holds(document) for condition in self._conditions)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            number = document.get("Id") if isinstance(document, dict) else None
-            raise OutputError(
-                f"{self._path}: question {number}: a value has an unexpected type; `where` needs "
-                "JSON lines, and does not support the format mongodb"
-            ) from error

@@ -6,9 +6,11 @@ The first bytes of a file distinguish dumps from outputs, and determine the form
 from __future__ import annotations
 
 import os
+import re
 import threading
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from io import BufferedReader, BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
 
@@ -18,7 +20,7 @@ from isal import igzip, isal_zlib
 from so2docs.dump.compressed import decompress_zstd
 from so2docs.dump.kinds import PARQUET, SQLITE, detect_kind
 from so2docs.dump.layers import is_damage, read_blocks
-from so2docs.dump.storage import FileIdentity, check_source, identify, unreadable_output
+from so2docs.dump.storage import check_source, identify, unreadable_output
 from so2docs.errors import OutputError
 from so2docs.output.compression import LAST_BLOCK, detect_compression
 from so2docs.output.segments import Segment
@@ -206,34 +208,28 @@ def _whole_lines(blocks: Iterator[Any]) -> Iterator[bytes]:
 _NOT_TO_BE_READ = (OSError, MemoryError)
 
 
-def replaced_error(path: str) -> OutputError:
-    """Make the error for an output that was replaced after it was opened."""
-    return OutputError(f"{path}: was replaced while being read; run again to read the new file")
-
-
 class SegmentReader:
     """Reads the segments of an output in any order, from any thread."""
 
-    def __init__(self, path: str, identity: FileIdentity | None = None) -> None:
-        """Open an output, which must be the file with this identity, if given."""
+    def __init__(self, path: str) -> None:
+        """Open an output."""
         self.path = path
         try:
             self.file = open(path, "rb")  # noqa: SIM115
             self.compression = detect_compression(self.file.read(2))
         except OSError as error:
             raise unreadable_output(path, error) from error
-        self.identity = identify(path, self.file)
-        if identity not in (None, self.identity):
-            self.close()
-            raise replaced_error(path)
+        self._identity = identify(path, self.file)
         self._lock = threading.Lock()
 
-    def is_replaced(self) -> bool:
-        """Whether the path now refers to a file other than the open one, or to none."""
-        try:
-            return identify(self.path) != self.identity
-        except OSError:
-            return True
+    def check_current(self) -> None:
+        """Raise `OutputError` if the path now leads to a file other than the open one."""
+        with suppress(OSError):
+            if identify(self.path) == self._identity:
+                return
+        raise OutputError(
+            f"{self.path}: was replaced while being read; run again to read the new file"
+        )
 
     def close(self) -> None:
         """Close the file."""
@@ -279,18 +275,12 @@ def decompress_frame(data: bytes, raw_size: int) -> bytes:
 
 def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
     """Find a question in the lines of a segment; return its line and its document, or None."""
-    key = b'"Id":%d' % question_id
-    at = lines.find(key)
-    while at >= 0:
-        start = lines.rfind(b"\n", 0, at) + 1
-        end = lines.find(b"\n", at)
-        end = end if end >= 0 else len(lines)
-        # Skip longer numbers that start with the same digits.
-        if lines[at + len(key) : at + len(key) + 1] in (b",", b"}"):
-            document = orjson.loads(lines[start:end])
-            if document["Id"] == question_id:
-                return lines[start:end], document
-        at = lines.find(key, at + 1)
+    for match in re.finditer(rb'"Id":%d[,}]' % question_id, lines):
+        start = lines.rfind(b"\n", 0, match.start()) + 1
+        line = lines[start:].split(b"\n", 1)[0]
+        document = orjson.loads(line)
+        if document["Id"] == question_id:
+            return line, document
     # The question is missing, or another program wrote it with white space.
     for line in lines.splitlines():
         document = orjson.loads(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,7 @@ def ids_of(documents: Any) -> list[int]:
 
 @settings(max_examples=14)
 @given(questions=QUESTIONS, options=FILTERS, of_answers=OF_ANSWERS)
-def test_three_ways_select_the_same_questions(
+def test_two_ways_select_the_same_questions(
     questions: list[dict[str, str]],
     options: dict[str, Any],
     of_answers: dict[str, Any],
@@ -77,8 +76,7 @@ def test_three_ways_select_the_same_questions(
     dump = write_dump(tmp_path / "Posts.xml", *posts)
     so2docs.convert(dump, tmp_path / "all.jsonl.gz", jobs=1, force=True)
     with so2docs.open(tmp_path / "all.jsonl.gz") as docs:
-        selected, everything = ids_of(docs.where(**options)), list(docs.documents())
-    assert selected == ids_of(so2docs.documents(dump, jobs=1, **options))
+        everything = list(docs.documents())
     documents = list(so2docs.documents(dump, jobs=1, **options, **of_answers))
     so2docs.tables(
         dump, tmp_path / "flat", jobs=1, format="jsonl", force=True, **options, **of_answers
@@ -121,19 +119,8 @@ def test_each_filter_selects_some_questions(options: dict[str, Any], tmp_path: P
             for k in range(n % 3)
         ]
     dump = write_dump(tmp_path / "Posts.xml", *rows)
-    so2docs.convert(dump, tmp_path / "all.jsonl.gz", jobs=1)
     selected = ids_of(so2docs.documents(dump, jobs=1, **options))
     assert 0 < len(selected) < 8
-    with so2docs.open(tmp_path / "all.jsonl.gz") as docs:
-        assert ids_of(docs.where(**options)) == selected
     so2docs.tables(dump, tmp_path / "flat", jobs=1, format="jsonl", **options)
     posts = read_back(tmp_path / "flat", DUMP["posts"], "jsonl")
     assert sorted(post["Id"] for post in posts if post["PostTypeId"] == 1) == selected
-
-
-@pytest.mark.parametrize("date", [{"$date": "2020-01-01T00:00:00.000Z"}, 5])
-def test_documents_of_another_form_are_errors(date: object, tmp_path: Path) -> None:
-    (tmp_path / "q.jsonl").write_text(json.dumps({"Id": 1, "CreationDate": date}) + "\n")
-    docs = so2docs.open(tmp_path / "q.jsonl")
-    with docs, pytest.raises(so2docs.OutputError, match=r"q\.jsonl: question 1: a value has an un"):
-        list(docs.where(since="2015"))

@@ -16,7 +16,7 @@ from so2docs.options.table import QuestionFilters, options_of, taken_by
 Options = dict[str, Option]
 
 CLASSES: dict[str, tuple[tuple[str, ...], Options, str]] = {
-    "QuestionKeywords": ((), options_of(QuestionFilters), "Options of `Collection.where`."),
+    "QuestionKeywords": ((), options_of(QuestionFilters), "Filters of questions."),
     "DocumentKeywords": (
         ("QuestionKeywords",),
         taken_by("documents"),

@@ -31,4 +31,4 @@ def _as_ruff_sorts(name: str) -> tuple[bool, bool, str]:
 
 
 def _wrap(text: str) -> str:
-    return fill(text, 100, initial_indent="    ", subsequent_indent="    ").replace("~", " ")
+    return fill(text, 99, initial_indent="    ", subsequent_indent="    ").replace("~", " ")
