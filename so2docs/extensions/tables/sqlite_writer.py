@@ -155,49 +155,21 @@ class SqliteWriter:
         self._insert = f'INSERT OR IGNORE INTO "{{}}" VALUES ({marks})'
 
     def append(self, segment: Segment) -> None:
-        """Insert the rows of a segment; rows with smaller ids than earlier rows wait for the end.
-
-        Only the order of the rows decides which of them wait, so the bytes of the database do not
-        depend on where segments end.
+        """Insert the rows of a segment; if not all ids follow the earlier ones, they wait.
 
         Raises:
             OutputError: The segment's file is truncated, or the database cannot be written.
         """
         rows, texts = marshal.loads(read(segment))
-        late: list[Values] = []
-        if not self._is_ascending([row[0] for row in rows]):
-            rows, late = self._part(rows)
-            kept, waiting = ({row[0] for row in part} for part in (rows, late))
-            if texts and self._texts_of is not None and kept & waiting:
-                texts = self._texts_of(rows)
-            texts = [text for text in texts if text[0] in kept]
+        ids = [self._last, *(row[0] for row in rows)]
+        self._last = max(ids)
         with self._explained():
-            if late:
-                self._keep_for_the_end(late)
-            if rows:
-                self._last = rows[-1][0]
+            if all(map(lt, ids, islice(ids, 1, None))):
                 self._connection.executemany(self._insert.format(self._tables[-1].stem), rows)
-            if texts:
-                self._index(texts)
-
-    def _is_ascending(self, ids: list[int]) -> bool:
-        follows = not ids or ids[0] > self._last
-        return follows and all(map(lt, ids, islice(ids, 1, None)))
-
-    def _part(self, rows: list[Values]) -> tuple[list[Values], list[Values]]:
-        """Part rows into those with greater ids than all earlier rows, and the others."""
-        last, ascending, late = self._last, list[Values](), list[Values]()
-        for row in rows:
-            if row[0] > last:
-                last = row[0]
-                ascending.append(row)
+                if texts:
+                    self._index(texts)
             else:
-                late.append(row)
-        return ascending, late
-
-    def _count_repeated(self, number: int) -> None:
-        name = self._tables[-1].name
-        self.repeated[name] = self.repeated.get(name, 0) + number
+                self._keep_for_the_end(rows)
 
     def _index(self, texts: list[Values]) -> None:
         self._connection.executemany(
@@ -221,7 +193,8 @@ class SqliteWriter:
         while rows := cursor.fetchmany(_LATE_ROWS):
             inserted = [row for row in rows if self._connection.execute(insert, row).rowcount]
             if len(rows) > len(inserted):
-                self._count_repeated(len(rows) - len(inserted))
+                repeated = self.repeated.get(table.name, 0) + len(rows) - len(inserted)
+                self.repeated[table.name] = repeated
             if self._texts_of is not None and table == POSTS:
                 self._index(self._texts_of(inserted))
         cursor.close()
