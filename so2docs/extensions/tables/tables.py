@@ -24,17 +24,12 @@ from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.selection import RowSelection
 from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, loading_script
 from so2docs.extensions.tables.sqlite_writer import SqliteWriter
-from so2docs.extensions.tables.visitors import ChunkTarget, OpenEncoder, open_columns
-from so2docs.extensions.tables.writing import (
-    ENCODERS,
-    EXTENSIONS,
-    FileWriter,
-)
+from so2docs.extensions.tables.visitors import ColumnsVisitor, OpenEncoder
+from so2docs.extensions.tables.writing import ENCODERS, EXTENSIONS, CsvEncoder, FileWriter
 from so2docs.options.choices import (
     DATABASE_ENDINGS,
     UNCOMPRESSED,
     SqlSystem,
-    TableFormat,
     split_compression,
 )
 from so2docs.output.new_files import new_folder
@@ -111,9 +106,14 @@ class _TableFiles(Product[list[FlatTable]]):
         """Write the tables, and return their counts; the files of an earlier run are removed."""
         assert self.run is not None
         files.outdate(self.path, _strays_path(self.path))
-        options = self.run.options
-        dialect = None if options.load is None else DIALECTS[options.load]
-        writer = _open_writer(files, self.path, options.format, dialect)
+        form, load = self.run.options.format, self.run.options.load
+        open_encoder: OpenEncoder = ENCODERS[form]
+        if load is not None:
+            open_encoder = partial(CsvEncoder, dialect=DIALECTS[load])
+        is_database = form == "sqlite"
+        writer = (
+            SqliteWriter(self.path) if is_database else FileWriter(files, self.path, open_encoder)
+        )
         return self.run.write(self.path, self.files, writer, files)
 
     def counts(self, result: list[FlatTable]) -> dict[str, Any]:
@@ -318,15 +318,6 @@ def _targets(
 TableWriter = FileWriter | SqliteWriter
 
 
-def _open_writer(
-    files: NewFiles, path: str, form: TableFormat, dialect: Dialect | None
-) -> TableWriter:
-    """Open the writer for a format."""
-    if form == "sqlite":
-        return SqliteWriter(path)
-    return FileWriter(files, path, form, dialect)
-
-
 @dataclass(frozen=True, slots=True)
 class TableRun:
     """Reads tables and writes their files.
@@ -385,9 +376,8 @@ class TableRun:
 
         def visit(number: int) -> OpenVisitor:
             path = os.path.join(self.work, f"{file.table.name}-{number}")
-            selection = self.selections[table.name]
-            target = ChunkTarget(self.options, selection, path, self.host, open_encoder)
-            return partial(open_columns, file.table, target)
+            settings = self.options, self.selections[table.name], self.host, open_encoder
+            return partial(ColumnsVisitor, file.table, *settings, path=path)
 
         for tally, (segments, strays, written, misfits) in self._results(file, table, visit):
             yield segments, strays

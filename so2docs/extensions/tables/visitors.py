@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from so2docs.extensions.tables.columns import (
     SLICE_BYTES,
@@ -97,33 +95,37 @@ class BatchVisitor(Visitor):
         """Handle a row that is left out, given its line for the strays file; a hook, empty here."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkTarget:
-    """The use of the rows of a chunk.
+class ColumnsVisitor(BatchVisitor):
+    """Converts the rows of a chunk to segments of a file.
 
-    Attributes:
+    Args:
+        table: Table of the chunk.
         options: The options.
         selection: Filter of the rows.
-        path: File for the segments.
         host: Host of the site, which determines the delimiter of formulas in Markdown.
         open_encoder: Opens the encoder of the rows. Tasks are pickled, so this must be a
             module-level class or function, or a `partial` of one.
+        path: File for the segments.
     """
 
-    options: TableOptions
-    selection: RowSelection
-    path: str
-    host: str | None
-    open_encoder: OpenEncoder
-
-
-class ColumnsVisitor(BatchVisitor):
-    """Converts the rows of a chunk to segments of a file."""
-
-    def __init__(self, table: Table, target: ChunkTarget) -> None:
-        super().__init__(table, target.options)
-        self._target = target
-        self._encoder = target.open_encoder(self.columns)
+    def __init__(
+        self,
+        table: Table,
+        options: TableOptions,
+        selection: RowSelection,
+        host: str | None,
+        open_encoder: OpenEncoder,
+        *,
+        path: str,
+    ) -> None:
+        super().__init__(table, options)
+        self._selection, self._path = selection, path
+        self._encoder = open_encoder(self.columns)
+        # Restored bodies already have their form, and values that change have none.
+        self._unknown = () if options.as_of is None else _UNKNOWN_BEFORE.get(table.name, ())
+        self._convert = None
+        if table == POSTS and options.as_of is None:
+            self._convert = bodies.converter(options.body, options.core, host)
         self._written = self._misfits = 0
         self._stray_lines = bytearray()
         self._segments: list[Segment] = []
@@ -131,19 +133,16 @@ class ColumnsVisitor(BatchVisitor):
 
     def add_batch(self, batch: Batch) -> None:
         """Filter and encode the rows of a slice."""
-        options, count = self._target.options, len(batch)
-        self._target.selection.apply(batch)
+        count = len(batch)
+        self._selection.apply(batch)
         self.tally.filtered += count - len(batch)
         self._written += len(batch)
         self._misfits += sum(other is not None for other in batch.column(OTHER))
-        if options.as_of is not None:
-            for name in _UNKNOWN_BEFORE.get(self.table.name, ()):
-                batch.replace(name, [None] * len(batch))
-        elif self.table == POSTS:  # Restored bodies already have their form.
-            convert = bodies.converter(options.body, options.core, self._target.host)
-            if convert is not None:
-                texts = batch.column("Body")
-                batch.replace("Body", [text and convert(text) for text in texts])
+        for name in self._unknown:
+            batch.replace(name, [None] * len(batch))
+        if self._convert is not None:
+            texts = batch.column("Body")
+            batch.replace("Body", [text and self._convert(text) for text in texts])
         if len(batch):
             self._encoder.add(batch)
 
@@ -159,12 +158,14 @@ class ColumnsVisitor(BatchVisitor):
             self._strays.append(compress(bytes(self._stray_lines), "gzip", LEVEL))
             self._stray_lines.clear()
 
-    def finish(self) -> None:
-        """Write the segments of the chunk to the file."""
+    def __exit__(self, *exception: object) -> None:
+        """Write the segments of the chunk to the file; `OutputError` if it cannot be written."""
+        if any(exception):
+            return
         self._compress_strays()
         segments = self._encoder.segments()
         if segments or self._strays:
-            self._segments, self._strays = store(self._target.path, segments, self._strays)
+            self._segments, self._strays = store(self._path, segments, self._strays)
 
     def result(self) -> tuple[list[Segment], list[Segment], int, int]:
         """Return the segments of the table, those of the strays file, and counts.
@@ -172,14 +173,3 @@ class ColumnsVisitor(BatchVisitor):
         The counts are the numbers of rows written, and of those with a value in `Other`.
         """
         return self._segments, self._strays, self._written, self._misfits
-
-
-@contextmanager
-def open_columns(table: Table, target: ChunkTarget) -> Iterator[ColumnsVisitor]:
-    """Open the visitor of a chunk; leaving the context writes the segments.
-
-    Raises:
-        OutputError: The file cannot be written.
-    """
-    yield (visitor := ColumnsVisitor(table, target))
-    visitor.finish()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import marshal
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar
 
 import orjson
@@ -19,8 +18,7 @@ from so2docs.extensions.tables.sql import Dialect
 from so2docs.options.choices import Compression, TableFormat
 from so2docs.output.formats import FileFormat
 from so2docs.output.part_files import FileState
-from so2docs.output.segments import Journal, Segment, copy_all
-from so2docs.output.writer import OpenFiles
+from so2docs.output.segments import Journal, Segment
 from so2docs.plugin import POSTS, NewFiles, Output, OutputError
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}
@@ -37,21 +35,15 @@ class Encoder(FileFormat):
 
     Args:
         columns: Columns of the rows.
-        dialect: The database system that loads the file; None if unknown.
         compression: Compression of the file; None for that of the format.
     """
 
     compression: Compression = "none"
     needs: ClassVar[str | None] = "pyarrow"
 
-    def __init__(
-        self,
-        columns: TableColumns,
-        dialect: Dialect | None = None,
-        compression: Compression | None = None,
-    ) -> None:
+    def __init__(self, columns: TableColumns, compression: Compression | None = None) -> None:
         super().__init__(compression or self.compression, LEVEL)
-        self.columns, self.dialect = columns, dialect
+        self.columns = columns
 
     def add(self, batch: Batch) -> None:
         """Add the rows of a batch (at least one), which may change it."""
@@ -65,8 +57,8 @@ class Encoder(FileFormat):
 class ArrowEncoder(Encoder):
     """Encodes rows as an Arrow stream, which the main process reads."""
 
-    def __init__(self, columns: TableColumns, **settings: Any) -> None:
-        super().__init__(columns, **settings)
+    def __init__(self, columns: TableColumns) -> None:
+        super().__init__(columns)
         self._batches: list[Any] = []
 
     def add(self, batch: Batch) -> None:
@@ -104,11 +96,10 @@ class ParquetEncoder(ArrowEncoder):
 
     def encode(self, table: Any) -> Segment:
         """Encode the rows as a row group."""
+        from so2docs.extensions.parquet import footer
         from so2docs.extensions.parquet.arrow import encode_parquet
 
         data = encode_parquet(table, LEVEL)
-        from so2docs.extensions.parquet import footer
-
         return footer.row_group(data, table.nbytes, table.num_rows)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
@@ -119,18 +110,23 @@ class ParquetEncoder(ArrowEncoder):
         return footer.join_footers(encode_parquet(no_rows(self.columns.schema), LEVEL), journal)
 
 
-class LinesEncoder(Encoder):
-    """Base class of encoders for line-based formats, compressed with gzip."""
+class JsonLinesEncoder(Encoder):
+    """JSON lines: each row is an object of all columns, with dates in the format of the dump."""
 
     compression = "gzip"
+    needs: ClassVar[str | None] = None
 
-    def __init__(self, columns: TableColumns, **settings: Any) -> None:
-        super().__init__(columns, **settings)
+    def __init__(self, columns: TableColumns, compression: Compression | None = None) -> None:
+        super().__init__(columns, compression)
         self._lines, self._count = bytearray(), 0
 
     def lines(self, batch: Batch) -> bytes:
         """Encode each row as a line."""
-        raise NotImplementedError
+        names = self.columns.names
+        return b"".join(
+            orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
+            for row in batch.rows()
+        )
 
     def add(self, batch: Batch) -> None:
         """Encode each row as a line."""
@@ -142,12 +138,27 @@ class LinesEncoder(Encoder):
         return [self.segment(bytes(self._lines), documents=self._count)] if self._count else []
 
 
-class CsvEncoder(LinesEncoder):
-    """CSV (RFC 4180) with a header; a missing value is empty, and an empty string is `""`."""
+class CsvEncoder(JsonLinesEncoder):
+    """CSV (RFC 4180) with a header; a missing value is empty, and an empty string is `""`.
 
-    def __init__(self, columns: TableColumns, **settings: Any) -> None:
-        super().__init__(columns, **settings)
+    Args:
+        columns: Columns of the rows.
+        compression: Compression of the file; None for gzip.
+        dialect: The database system that loads the file; None if unknown.
+    """
+
+    needs = "pyarrow"
+
+    def __init__(
+        self,
+        columns: TableColumns,
+        compression: Compression | None = None,
+        dialect: Dialect | None = None,
+    ) -> None:
+        super().__init__(columns, compression)
         self.header = ",".join(f'"{name}"' for name in columns.names).encode() + b"\n"
+        self._null = dialect.null if dialect is not None else ""
+        self._has_booleans = dialect is None or dialect.has_booleans
 
     def lines(self, batch: Batch) -> bytes:
         """Encode each row as a line of CSV."""
@@ -158,52 +169,42 @@ class CsvEncoder(LinesEncoder):
         options: dict[str, Any] = {"include_header": False, "quoting_style": "needed"}
         batch.write_lists_as_json()
         rows = batch.arrow(text_dates=True)
-        if self.dialect is not None and self.dialect.null:
-            options["null_string"] = self.dialect.null
-        if self.dialect is not None and not self.dialect.has_booleans:
+        if self._null:
+            options["null_string"] = self._null
+        if not self._has_booleans:
             types = {f.name: pa.int8() if f.type == pa.bool_() else f.type for f in rows.schema}
             rows = rows.cast(pa.schema(types))
         pyarrow.csv.write_csv(rows, sink, pyarrow.csv.WriteOptions(**options))
         return sink.getvalue()
 
 
-class JsonLinesEncoder(LinesEncoder):
-    """JSON lines: each row is an object of all columns, with dates in the format of the dump."""
-
-    needs: ClassVar[str | None] = None
-
-    def lines(self, batch: Batch) -> bytes:
-        """Encode each row as a JSON object."""
-        names = self.columns.names
-        return b"".join(
-            orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
-            for row in batch.rows()
-        )
-
-
-TextsOf = Callable[[list[tuple[Any, ...]]], list[tuple[Any, ...]]]
-"""Makes the texts for a full-text index from rows of posts: tuples of an id and the texts."""
-
-
 class RowsEncoder(Encoder):
-    """Encodes rows as tuples of values, which the main process takes.
+    """Encodes rows as tuples of values, which the main process takes, a segment for each batch.
 
     `marshal` takes half the time of `pickle`, because it does not look for repeated objects.
     """
 
     needs: ClassVar[str | None] = None
 
-    def __init__(self, columns: TableColumns, **settings: Any) -> None:
-        super().__init__(columns, **settings)
+    def __init__(self, columns: TableColumns) -> None:
+        super().__init__(columns)
         self._segments: list[Segment] = []
 
     def add(self, batch: Batch) -> None:
         """Encode the rows."""
-        self._segments.append(self.segment(marshal.dumps(batch.rows(), 2), documents=len(batch)))
+        self._segments.append(self.segment(marshal.dumps(self.values(batch), 2)))
+
+    def values(self, batch: Batch) -> Any:
+        """Return what the main process takes."""
+        return batch.rows()
 
     def segments(self) -> list[Segment]:
         """Return a segment for each batch."""
         return self._segments
+
+
+TextsOf = Callable[[list[tuple[Any, ...]]], list[tuple[Any, ...]]]
+"""Makes the texts for a full-text index from rows of posts: tuples of an id and the texts."""
 
 
 class SqliteEncoder(RowsEncoder):
@@ -214,18 +215,15 @@ class SqliteEncoder(RowsEncoder):
         texts_of: Makes the texts of posts; None for no index.
     """
 
-    def __init__(
-        self, columns: TableColumns, texts_of: TextsOf | None = None, **settings: Any
-    ) -> None:
-        super().__init__(columns, **settings)
+    def __init__(self, columns: TableColumns, texts_of: TextsOf | None = None) -> None:
+        super().__init__(columns)
         self._texts_of = texts_of if columns.table == POSTS else None
 
-    def add(self, batch: Batch) -> None:
-        """Encode the rows, with lists as JSON, and their texts."""
+    def values(self, batch: Batch) -> Any:
+        """Return the rows, with lists as JSON, and their texts."""
         batch.write_lists_as_json()
         rows = batch.rows()
-        texts = [] if self._texts_of is None else self._texts_of(rows)
-        self._segments.append(self.segment(marshal.dumps((rows, texts), 2), documents=len(rows)))
+        return rows, [] if self._texts_of is None else self._texts_of(rows)
 
 
 ENCODERS: dict[TableFormat, type[Encoder]] = {
@@ -238,7 +236,7 @@ ENCODERS: dict[TableFormat, type[Encoder]] = {
 
 
 class FileWriter:
-    """Writer of one file.
+    """Writer of one file with a table.
 
     As for each writer, call `begin` before the first segment of each table, then `finish`, which
     returns the state of the file, and then `close`.
@@ -246,37 +244,36 @@ class FileWriter:
     Args:
         files: The new files.
         path: Name of the file.
-        form: Format of the file.
-        dialect: The database system that loads the file; None if unknown.
+        open_encoder: Opens the encoder of a chunk.
     """
 
     def __init__(
-        self, files: NewFiles, path: str, form: TableFormat, dialect: Dialect | None
+        self, files: NewFiles, path: str, open_encoder: Callable[[TableColumns], Encoder]
     ) -> None:
-        self._new_files = files
-        self._path = path
-        self._form = form
-        self._dialect = dialect
+        self.open_encoder = open_encoder
+        self._new_files, self._path = files, path
         self._file: Output | None = None
-
-    @property
-    def open_encoder(self) -> Callable[[TableColumns], Encoder]:
-        """Opens the encoder of a chunk."""
-        return partial(ENCODERS[self._form], dialect=self._dialect)
 
     def begin(self, columns: TableColumns) -> None:
         """Start the only table."""
-        encoder = self.open_encoder(columns)
-        self._file = file = Output(self._new_files, self._path, encoder.compression)
-        self._files = OpenFiles(encoder, lambda label: file)
+        self._form = self.open_encoder(columns)
+        self._file = Output(self._new_files, self._path, self._form.compression)
+        self._append(self._form.header)
 
     def append(self, segment: Segment) -> None:
         """Copy a segment to the file."""
-        copy_all(self._files.place(self._files.get(""), segment))
+        assert self._file is not None
+        self._file.append(segment)
+
+    def _append(self, raw: bytes) -> None:
+        if raw:
+            self.append(self._form.segment(raw))
 
     def finish(self) -> FileState:
         """Write the footer of the file, and return its state."""
-        return self._files.end("")
+        assert self._file is not None
+        self._append(self._form.footer(self._file.journal))
+        return self._file.seal()
 
     def close(self) -> None:
         """Close the file."""
