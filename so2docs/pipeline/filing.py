@@ -68,14 +68,13 @@ class RowSink(Visitor):
 
     malformed = "malformed_row"
 
-    def __init__(
-        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
-    ) -> None:
+    def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
         super().__init__()
+        options, table = filing.options, filing.table
         self.buffer = RecordBuffer()
         self.opt_outs = OptOuts(options.filters, table)
-        self._options, self._table = options, table
-        self._writer, self._known = writer, posts_map
+        self._options, self._table, self._filing = options, table, filing
+        self._writer, self._known = writer, known
         self._is_compiled = options.core == "compiled"
         self._unwritten_bytes = 0
 
@@ -91,6 +90,10 @@ class RowSink(Visitor):
         """File records that an earlier step made from rows, under the questions of their posts."""
         raise NotImplementedError
 
+    def copy(self, keys: bytes, json: bytes) -> None:
+        """Write a block without a bucket, such as strays, unchanged."""
+        self._writer.write(None, bytearray(keys), bytearray(json))
+
     def reject(self, offset: int, row: Malformed) -> bool:
         """Store a row that is not well-formed XML as a stray; return False if options forbid it."""
         if self._options.errors != "skip" or not row.can_be_skipped:
@@ -104,7 +107,7 @@ class RowSink(Visitor):
         """Check the slice for `strict`, and write the collected records if there are enough."""
         has_fault = self.tally.repaired_characters or self.buffer.stray_reasons
         if has_fault and self._options.errors == "strict":
-            again = partial(type(self), self._table, self._options, self._writer, self._known)
+            again = partial(type(self), self._filing, self._writer, self._known)
             raise strict.locate_fault(dump, start, data, again)
         self._unwritten_bytes += len(data)
         if self._unwritten_bytes >= _FLUSH_EVERY:
@@ -177,10 +180,9 @@ def _selects_rows(filters: Filters) -> bool:
 class PostSink(RowSink):
     """Turns posts into records, and filters them."""
 
-    def __init__(
-        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
-    ) -> None:
-        super().__init__(table, options, writer, posts_map)
+    def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
+        super().__init__(filing, writer, known)
+        options = filing.options
         # Names that post attributes must not have, because they are keys of documents.
         reserved = RESERVED | {options.site_field[0]} if options.site_field else RESERVED
         self.buffer = RecordBuffer(reserved=reserved)
@@ -222,10 +224,8 @@ class UserSink(RowSink):
 
     malformed = "malformed_user"
 
-    def __init__(
-        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
-    ) -> None:
-        super().__init__(table, options, writer, posts_map)
+    def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
+        super().__init__(filing, writer, known)
         self._names = {*USER_ATTRIBUTES}
         self._lines, self._keys, self._written = bytearray(), bytearray(), 0
 
@@ -270,10 +270,8 @@ class BadgeSink(RowSink):
 
     malformed = "malformed_badge"
 
-    def __init__(
-        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
-    ) -> None:
-        super().__init__(table, options, writer, posts_map)
+    def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
+        super().__init__(filing, writer, known)
         self._is_compiled &= not self.opt_outs.needs_rows
         self._counts: Counter[tuple[int, int]] = Counter()
 
@@ -321,13 +319,12 @@ class NestedSink(RowSink):
     so that each block of the map is read only once.
     """
 
-    def __init__(
-        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
-    ) -> None:
-        super().__init__(table, options, writer, posts_map)
+    def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
+        super().__init__(filing, writer, known)
+        table = filing.table
         self._counts = table.kind == VOTE
         self._bounties = RecordBuffer()
-        self._is_nested = table.name in options.nest
+        self._is_nested = table.name in filing.options.nest
         self._projection = None if self._is_nested else _leave_all_out
         self._has_core = self._is_compiled
         if not self._counts:
@@ -431,56 +428,48 @@ def _choose_sink(table: Table) -> type[RowSink]:
     return NestedSink if table.kind else UserSink
 
 
-@contextmanager
-def open_sink(
-    table: Table, options: Options, posts_map: str, writer: BlockWriter
-) -> Iterator[RowSink]:
-    """Open the sink that files the rows of a table; at the end, write the remaining rows."""
-    with ExitStack() as stack:
-        sink_class = _choose_sink(table)
-        for name in options.steps:
-            sink_class = find_step(name).choose_sink(table)
-        is_mapped = bool(table.kind and posts_map)
-        id_map = stack.enter_context(IdMap(posts_map)) if is_mapped else Unknown()
-        yield (sink := sink_class(table, options, writer, id_map))
-        sink.finish()
-
-
-@contextmanager
-def open_spill(
-    path: str, room: int, table: Table, options: Options, posts_map: str
-) -> Iterator[RowSink]:
-    """Open the visitor of a chunk, which writes the rows to a file of the spill."""
-    with BlockWriter(path, room) as writer, open_sink(table, options, posts_map, writer) as sink:
-        yield sink
-
-
 @dataclass(frozen=True, slots=True)
-class FilingTask:
-    """A chunk with rows in the order of the table, to be filed under questions."""
+class Filing:
+    """How a worker files the rows of a chunk.
 
-    number: int
-    blocks: list[tuple[str, Block]]
+    Attributes:
+        path: File of the spill for the blocks.
+        room: Bytes that may be written uncompressed.
+        table: The table.
+        options: Options of the conversion.
+        posts_map: Path of the map of posts to their questions; empty while it is unknown.
+    """
+
     path: str
-    options: Options
-    table: Table
-    posts_map: str
     room: int
+    table: Table
+    options: Options
+    posts_map: str
+
+    @contextmanager
+    def open(self) -> Iterator[RowSink]:
+        """Open the sink of the rows; at the end, write the remaining rows."""
+        sink_class = _choose_sink(self.table)
+        for name in self.options.steps:
+            sink_class = find_step(name).choose_sink(self.table)
+        with ExitStack() as stack:
+            writer = stack.enter_context(BlockWriter(self.path, self.room))
+            is_mapped = bool(self.table.kind and self.posts_map)
+            known = stack.enter_context(IdMap(self.posts_map)) if is_mapped else Unknown()
+            yield (sink := sink_class(self, writer, known))
+            sink.finish()
 
 
-def file_kept_chunk(task: FilingTask) -> tuple[FilingTask, list[Block]]:
-    """File the rows of a chunk under their questions; return the task and the written blocks."""
-    with (
-        BlockWriter(task.path, task.room) as writer,
-        open_sink(task.table, task.options, task.posts_map, writer) as steps,
-        BlockReader() as reader,
-        check_blocks_match(task.blocks),
-    ):
-        for path, block in task.blocks:
+def file_kept_chunk(task: tuple[Filing, list[tuple[str, Block]]]) -> tuple[str, list[Block]]:
+    """File rows that were kept in the order of the table; return the file and the new blocks."""
+    filing, blocks = task
+    with filing.open() as sink, BlockReader() as reader, check_blocks_match(blocks):
+        for path, block in blocks:
             keys, json = reader.read(path, block)
             if block.bucket is None:
-                writer.write(None, bytearray(keys), bytearray(json))
+                sink.copy(keys, json)
             else:
-                steps.add_records(keys, json)
-                steps.flush()
-    return task, writer.blocks
+                sink.add_records(keys, json)
+                sink.flush()
+    path, written, _ = sink.result()
+    return path, written

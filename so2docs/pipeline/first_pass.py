@@ -9,21 +9,20 @@ interrupted pass resumes with the remaining chunks.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, End
 from so2docs.dump.opening import TableFile
 from so2docs.options.table import Options
 from so2docs.parse.id_set import IdSetWriter
-from so2docs.pipeline.filing import FilingTask, file_kept_chunk, open_spill
+from so2docs.pipeline.filing import Filing, file_kept_chunk
 from so2docs.processes.pool import Workers
 from so2docs.progress import Progress, log
-from so2docs.scan.table import TableReader
+from so2docs.scan.table import OpenVisitor, TableReader
 from so2docs.spill import KEPT, SEQUENCE_BITS, Spill
+from so2docs.store.blocks import Block
 
 _KEPT_CHUNKS = KEPT << SEQUENCE_BITS
 
@@ -101,11 +100,8 @@ class FirstPass:
     ) -> End:
         """Spill the chunks that are not in `spilled`; return the end of the table."""
 
-        def visit(chunk: Chunk) -> partial[Any]:
-            number = self.number(chunk)
-            path = self.spill.new_file(number)
-            room = self.spill.budget.grant(number, chunk.end - chunk.start)
-            return partial(open_spill, path, room, self.table, self.options, posts_map)
+        def visit(chunk: Chunk) -> OpenVisitor:
+            return self.filing(self.number(chunk), chunk.end - chunk.start, posts_map).open
 
         reader = TableReader(workers, self.progress, self.work_dir, self.threads)
         done = {number - self.first_chunk: tally for number, tally in spilled.items()}
@@ -130,19 +126,19 @@ class FirstPass:
         """File the rows that were kept until the question of every post was known."""
         begun = time.perf_counter()
         tallies = self.spill.tallies(self.table.sequence + KEPT)
-        for task, blocks in workers.run(file_kept_chunk, self.filing_tasks(tallies, posts_map)):
-            number = task.number + _KEPT_CHUNKS
-            self.spill.commit(task.number, task.path, blocks, tallies[number], instead_of=number)
+        tasks = (self.refiling(number, posts_map) for number in tallies)
+        results = workers.run(file_kept_chunk, tasks)
+        for (number, tally), (path, blocks) in zip(tallies.items(), results, strict=True):
+            self.spill.commit(number - _KEPT_CHUNKS, path, blocks, tally, instead_of=number)
         self.seconds += time.perf_counter() - begun
 
-    def filing_tasks(self, numbers: Collection[int], posts_map: str) -> Iterator[FilingTask]:
-        """Yield a task for each of these chunks, whose rows were kept in their order."""
-        for number in numbers:
-            blocks = self.spill.read_blocks(number)
-            room = self.spill.budget.grant(
-                number - _KEPT_CHUNKS, sum(block.raw_size for _, block in blocks)
-            )
-            path = self.spill.new_file(number - _KEPT_CHUNKS)
-            yield FilingTask(
-                number - _KEPT_CHUNKS, blocks, path, self.options, self.table, posts_map, room
-            )
+    def refiling(self, number: int, posts_map: str) -> tuple[Filing, list[tuple[str, Block]]]:
+        """Return the task for a chunk whose rows were kept in their order."""
+        blocks = self.spill.read_blocks(number)
+        size = sum(block.raw_size for _, block in blocks)
+        return self.filing(number - _KEPT_CHUNKS, size, posts_map), blocks
+
+    def filing(self, number: int, size: int, posts_map: str) -> Filing:
+        """Choose a file, and a share of the budget, for the rows of a chunk of `size` bytes."""
+        path, room = self.spill.new_file(number), self.spill.budget.grant(number, size)
+        return Filing(path, room, self.table, self.options, posts_map)

@@ -8,10 +8,9 @@ import pytest
 from so2docs.errors import SpillError
 from so2docs.options.table import Options
 from so2docs.parse import core
-from so2docs.pipeline.filing import open_sink
+from so2docs.pipeline.filing import Filing
 from so2docs.schema import TABLES
 from so2docs.store import users
-from so2docs.store.blocks import BlockWriter
 from so2docs.store.id_map import IdMapWriter
 from so2docs.store.users import PLACE_BITS, Users, UserTable
 
@@ -25,10 +24,8 @@ def write(folder: Path) -> UserTable:
     """Write users, unordered, to two files, one of them longer than a single read."""
     positions: dict[int, int] = {}
     for number, of_file in enumerate(FILES):
-        with (
-            BlockWriter(str(folder / str(number)), room=1 << 20) as writer,
-            open_sink(TABLES["users"], Options(), "", writer) as sink,
-        ):
+        filing = Filing(str(folder / str(number)), 1 << 20, TABLES["users"], Options(), "")
+        with filing.open() as sink:
             sink.add([{"Id": str(user), "DisplayName": name} for user, name in of_file])
         for line_start, (user, _) in zip(line_starts(folder / str(number)), of_file, strict=False):
             positions[user] = (number << PLACE_BITS) + line_start

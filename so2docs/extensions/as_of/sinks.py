@@ -45,7 +45,15 @@ from so2docs.parse.keys import (
 from so2docs.parse.posts import Projection, RecordBuffer, number
 from so2docs.parse.row_filter import RowFilter
 from so2docs.parse.rows import Rows, parse
-from so2docs.pipeline.filing import BadgeSink, NestedSink, PostSink, RowSink, Unknown, UserSink
+from so2docs.pipeline.filing import (
+    BadgeSink,
+    Filing,
+    NestedSink,
+    PostSink,
+    RowSink,
+    Unknown,
+    UserSink,
+)
 from so2docs.schema import POSTS, TABLES, Row, Table
 from so2docs.store.blocks import BlockReader, BlockWriter
 from so2docs.store.id_map import IdMap
@@ -68,11 +76,9 @@ class _OfDate(RowSink):
     # Small, since the reference parses slices of which only some rows existed.
     slice_bytes = 64 * 1024
 
-    def __init__(
-        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
-    ) -> None:
-        super().__init__(table, options, writer, posts_map)
-        self._date, self._existence = Existence.of_dates(options)
+    def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
+        super().__init__(filing, writer, known)
+        self._date, self._existence = Existence.of_dates(filing.options)
         self._dates: list[bytes] | None = None
 
     def add_compiled(self, data: bytes) -> Added | None:
@@ -106,10 +112,8 @@ class _OfDate(RowSink):
 
 
 class _PostsOfDate(_OfDate, PostSink):
-    def __init__(
-        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
-    ) -> None:
-        super().__init__(table, options, writer, posts_map)
+    def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
+        super().__init__(filing, writer, known)
         self._first_formula = FirstFormula()
 
     def _make_filter(self) -> RowFilter:
@@ -166,10 +170,8 @@ class _FilterOfDate(RowFilter):
 
 
 class _UsersOfDate(_OfDate, UserSink):
-    def __init__(
-        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
-    ) -> None:
-        super().__init__(table, options, writer, posts_map)
+    def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
+        super().__init__(filing, writer, known)
         self._is_compiled = False
         self._names.remove("Reputation")
 
@@ -202,10 +204,8 @@ class _VotesOfDate(_RowsOfDate):
 
 
 class _CommentsOfDate(_RowsOfDate):
-    def __init__(
-        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
-    ) -> None:
-        super().__init__(table, options, writer, posts_map)
+    def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
+        super().__init__(filing, writer, known)
         self._existence = self._date  # The records of comments that are not nested have no date.
 
     def _read_records(self, data: bytes) -> tuple[Added, bytes, bytes] | None:
@@ -222,10 +222,8 @@ class _HistoryOfDate(_RowsOfDate):
     The ids of other posts that matter are in keys at the end of the file; see `NOTED`.
     """
 
-    def __init__(
-        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
-    ) -> None:
-        super().__init__(table, options, writer, posts_map)
+    def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
+        super().__init__(filing, writer, known)
         self._noted: dict[int, set[int]] = {LINKED: set(), MOVED: set()}
 
     def add(self, rows: list[Row]) -> None:
