@@ -6,12 +6,10 @@ the columns of flat tables, whose values are typed.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
-from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 from so2docs.domain import FIRST_FABRICATED_ID, is_sampled, sample_place
@@ -93,44 +91,26 @@ def sample_key(question_id: int) -> int:
     return sample_place(question_id) << _ID_BITS | question_id + _LOWEST_ID
 
 
-class Sample:
-    """Collects the ids of the questions with the smallest hashes.
+def choose_sample(question_ids: Iterable[int], size: int) -> list[int]:
+    """Return the keys of the `size` questions with the smallest hashes, in ascending order.
 
-    Memory depends on the size of the sample, not on the number of questions.
-
-    Args:
-        size: Number of questions in the sample.
+    Memory depends on the size of the sample, not on the number of questions. Hash and id in one
+    integer take a third of the memory of a pair.
     """
+    keys: list[int] = []
+    greatest = 1 << _KEY_BITS
+    for key in map(sample_key, question_ids):
+        if key < greatest:
+            keys.append(key)
+            if len(keys) > size + _MOST_UNSORTED:
+                keys = sorted(keys)[:size]
+                greatest = keys[-1]
+    return sorted(keys)[:size]
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        # Hash and id in one integer, which takes a third of the memory of a pair.
-        self._keys: list[int] = []
-        self._greatest = 1 << _KEY_BITS
 
-    def add(self, question_ids: Iterable[int]) -> None:
-        """Add questions, which may have been added before."""
-        keys = map(sample_key, question_ids)
-        self._keys += (key for key in keys if key < self._greatest)
-        if len(self._keys) > self._size + self._size // 4 + _MOST_UNSORTED:
-            self._leave_out()
-
-    def ids(self) -> array[int]:
-        """Return the ids of the sample, in ascending order; afterwards, the sample is empty."""
-        self._leave_out()
-        ids = array("q", ((key & (1 << _ID_BITS) - 1) - _LOWEST_ID for key in self._keys))
-        self._keys.clear()
-        return array("q", sorted(ids))
-
-    def greatest_key(self) -> int:
-        """Return the greatest key of a question in the sample."""
-        self._leave_out()
-        return self._greatest
-
-    def _leave_out(self) -> None:
-        self._keys = [key for key, _ in islice(groupby(sorted(self._keys)), self._size)]
-        if len(self._keys) == self._size:
-            self._greatest = self._keys[-1]
+def sampled_id(key: int) -> int:
+    """Return the question id in a key of a sample."""
+    return (key & (1 << _ID_BITS) - 1) - _LOWEST_ID
 
 
 def _is_within(lowest: int | None, highest: int | None, value: Any) -> bool:

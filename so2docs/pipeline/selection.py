@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from so2docs.options.table import Filters
-from so2docs.parse.filters import Sample, sample_key
+from so2docs.parse.filters import choose_sample, sample_key
 from so2docs.parse.keys import LISTED, QUESTION, REJECTED_ANSWER, integers, kinds_in
 from so2docs.store.blocks import BlockReader
 
@@ -87,19 +87,17 @@ def select(spill: Spill, filters: Filters) -> Selection | None:
     lists = sum(listed is not None for listed in (filters.keep_users, filters.keep_posts))
     listed = Selection(lists)
     if filters.sample_size is not None:
-        sample = Sample(filters.sample_size)
-        for ids in _read_written(spill, listed):
-            sample.add(ids)
-        return Selection(lists, sample.greatest_key())
+        sample = choose_sample(_read_written(spill, listed), filters.sample_size)
+        return Selection(lists, max(sample, default=0))
     if filters.limit is not None:
-        within = islice(chain.from_iterable(_read_written(spill, listed)), filters.limit - 1, None)
+        within = islice(_read_written(spill, listed), filters.limit - 1, None)
         return Selection(lists, last_id=next(within, _GREATEST_ID))
     return listed if lists else None
 
 
-def _read_written(spill: Spill, listed: Selection) -> Iterator[list[int]]:
-    """Yield the ids of the questions in each bucket that pass the filters, in ascending order."""
+def _read_written(spill: Spill, listed: Selection) -> Iterator[int]:
+    """Yield the ids of the questions that pass the filters, in ascending order."""
     with BlockReader() as reader:
         for number, _ in spill.buckets():
             keys = (reader.read_keys(path, block) for path, block in spill.blocks(number))
-            yield sorted(listed.choose_written(keys))
+            yield from sorted(listed.choose_written(keys))

@@ -6,12 +6,12 @@ A spill is resumed if it belongs to the conversion.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from so2docs.counts import RowCounts, TableCounts
-from so2docs.dump.dump import SMALLEST_PIECE, Dump, End
+from so2docs.dump.dump import SMALLEST_PIECE, End
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import in_reading_order
 from so2docs.errors import SpillError, flag
@@ -220,10 +220,9 @@ class Session:
 
     def read_posts(self, workers: Workers) -> None:
         """Run the first pass over the posts."""
-        if earlier_tallies := self.posts.tallies():
-            log.info(
-                f"resuming: {self.spilled_share(earlier_tallies)} of the dump is already spilled"
-            )
+        if self.posts.tallies():
+            share = "a part" if self.posts.end is None else "all"
+            log.info("resuming: %s of the dump is already spilled", share)
         with IdSetWriter(str(self.spill.folder / "post-ids.map")) as seen_ids:
             for _, keys in self.spill.all_keys():
                 for pages in count_pages(integers(keys)[1::_FIELDS]):
@@ -233,15 +232,6 @@ class Session:
         self.report.dump_bytes, self.report.repaired_characters = end.size, end.repaired
         tallies = self.posts.tallies()
         self.report += RowCounts.total(tallies.values())
-
-    def spilled_share(self, spilled: Collection[int]) -> str:
-        """Describe the share of the posts in the chunks of `spilled`: `42 %`, `all` or `a part`."""
-        dump = self.posts.file.dump
-        if self.posts.end is not None or not isinstance(dump, Dump):
-            return "all" if self.posts.end else "a part"
-        whole = dump.end - dump.start
-        _, before = dump.progress_total(self.posts.chunk_bytes, spilled)
-        return f"{100 * before // whole} %" if before < whole else "all"
 
     def read(self, workers: Workers, writing: float = 0) -> SecondPass:
         """Run the first pass over the posts and the tables, and prepare the second pass.

@@ -141,15 +141,14 @@ class Workers(AbstractContextManager["Workers"]):
         peaks: Peak resident memory of each worker, in bytes, by process id.
     """
 
-    def __init__(self, jobs: int, *, is_apart: bool = False) -> None:
+    def __init__(self, jobs: int) -> None:
         """Prepare the pool; processes start with the first tasks.
 
         Args:
             jobs: Number of processes; 1 is the calling process.
-            is_apart: Use a separate process even for one job, so that it has its own module state.
         """
         self.jobs = jobs
-        self._is_inline = jobs == 1 and not is_apart
+        self._is_inline = jobs == 1
         self.peaks: dict[int, int] = {}
         self._threads: ThreadPoolExecutor | None = None
         self._workers: list[_Worker] = []

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import os
 import struct
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import lru_cache
 from typing import NamedTuple
 
 from isal.isal_zlib import crc32
@@ -186,17 +184,7 @@ _SMALL = 64 * 1024
 
 def default_budget(spare_disk: int) -> int:
     """Return the default limit on the uncompressed bytes of a spill."""
-    memory = _recently_available(int(time.monotonic() // _RECENT_SECONDS))
-    return max(0, min(memory // _MEMORY_SHARE, spare_disk // _DISK_SHARE))
-
-
-_RECENT_SECONDS = 10
-"""Time for which the available memory is not measured again, since that takes 1 ms a site."""
-
-
-@lru_cache(maxsize=1)
-def _recently_available(moment: int) -> int:
-    return available_memory()
+    return max(0, min(available_memory() // _MEMORY_SHARE, spare_disk // _DISK_SHARE))
 
 
 class Budget:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.domain import is_sampled, sample_place
-from so2docs.parse.filters import Sample
+from so2docs.parse.filters import choose_sample, sampled_id
 
 COMBINATIONS: list[dict[str, Any]] = [
     {"tags": ["discussion"]},
@@ -275,12 +276,14 @@ def test_a_sample_of_too_few_questions_is_reported(
 
 
 def test_memory_of_a_sample_depends_on_its_size() -> None:
-    sample = Sample(10)
-    for start in range(0, 200_000, 10_000):
-        sample.add([*range(start, start + 10_000), *range(start, start + 100)])
-    assert len(sample._keys) < 100_000
-    places = {number: sample_place(number) for number in range(200_000)}
-    assert list(sample.ids()) == sorted(sorted(places, key=places.__getitem__)[:10])
+    tracemalloc.start()
+    try:
+        sample = choose_sample(range(200_000), 10)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100_000 * (44 + 8)
+    assert [sampled_id(key) for key in sample] == sorted(range(200_000), key=sample_place)[:10]
 
 
 def test_limit_within_and_between_buckets(tmp_path: Path) -> None:

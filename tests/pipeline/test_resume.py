@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.command import run
-from support.dumps import END, answer, left_by, question, some_rows, write_dump
+from support.dumps import answer, left_by, question, some_rows, write_dump
 from support.interruptions import stopped
 from support.messages import heard
 from support.places import LONG
@@ -101,9 +101,8 @@ def test_going_on_with_the_first_pass(
     chunk: int, conversion: Conversion, expected: dict[str, bytes]
 ) -> None:
     conversion.stop(chunk=chunk)
-    percent = 100 * chunk * CHUNK_BYTES // (conversion.dump.stat().st_size - 50 - len(END))
     report, messages = conversion.run()
-    assert messages == [f"resuming: {percent} % of the dump is already spilled"]
+    assert messages == ["resuming: a part of the dump is already spilled"]
     assert report.resumed
     assert left_by(conversion.output) == expected
 

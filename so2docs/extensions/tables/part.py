@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from itertools import chain
 from operator import and_
 from typing import Any
 
@@ -29,10 +30,11 @@ from so2docs.options.table import PartFilters
 from so2docs.parse.filters import (
     NOT_FABRICATED,
     Condition,
-    Sample,
     answer_conditions,
+    choose_sample,
     post_conditions,
     question_conditions,
+    sampled_id,
 )
 from so2docs.parse.id_set import IdSet, IdSetWriter, Pages, ids_in_pages, to_pages
 from so2docs.plugin import DUMP, Source, log, without_secrets
@@ -284,19 +286,17 @@ def _select_questions(scanner: Scanner) -> str:
             writer.finish()
     questions, *of_lists = (IdSet(writer.path) for writer in writers.values())
     size, count = filters.sample_size, 0
-    sample = None if size is None else Sample(size)
+    pages: Iterable[Pages] = (
+        {page: reduce(and_, (ids.page(page) for ids in of_lists), of_filters)}
+        for page, of_filters in questions.pages()
+    )
+    if size is not None:
+        sample = choose_sample(chain.from_iterable(map(ids_in_pages, pages)), size)
+        pages = [to_pages(map(sampled_id, sample))]
     with scanner.new_set("selected") as selected:
-        for page, of_filters in questions.pages():
-            bits = reduce(and_, (ids.page(page) for ids in of_lists), of_filters)
-            if sample is None:
-                selected.add({page: bits})
-                count += bits.bit_count()
-            else:
-                sample.add(ids_in_pages({page: bits}))
-        if sample is not None:
-            ids_of_sample = sample.ids()
-            selected.add(to_pages(ids_of_sample))
-            count = len(ids_of_sample)
+        for page in pages:
+            selected.add(page)
+            count += sum(bits.bit_count() for bits in page.values())
         selected.finish()
     if problem := explain_few(count, size):
         log.warning("%s: %s", without_secrets(source.path), problem)
