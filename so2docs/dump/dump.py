@@ -10,7 +10,6 @@ followed by white space always start a row.
 
 from __future__ import annotations
 
-import io
 import os
 import stat
 from collections.abc import Collection, Iterator
@@ -77,11 +76,10 @@ class Dump:
         end: Offset of the root's closing tag.
         first_line: Line number of the byte at `start`, from 1.
         frame: The root's start and closing tags, for slices of rows.
-        location: Path of a piece of a stream; empty if the bytes are in `path` or `content`.
+        location: Path of a piece of a stream; empty if the bytes are in `path`.
         base: Offset of the piece in the stream.
         head: The bytes before `start`; empty for a piece.
         encoding: Encoding of the dump.
-        content: The bytes of a small piece; None if they are in a file.
     """
 
     path: str
@@ -94,7 +92,6 @@ class Dump:
     base: int = 0
     head: bytes = b""
     encoding: str = "utf-8"
-    content: bytes | None = None
 
     @property
     def file(self) -> str:
@@ -114,9 +111,6 @@ class Dump:
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """Open the file to read; raise `ChangedDumpError` if it has changed."""
-        if self.content is not None:
-            yield io.BytesIO(self.content)
-            return
         self.check_unchanged()
         with storage.open_file(self.file) as file:
             self.check_unchanged(file)

@@ -32,8 +32,6 @@ _PIPE_BYTES = 1024 * 1024
 """Capacity of a pipe: the largest that Linux allows to users. Reads of a whole block instead of 64
 KiB save 0.1 s of CPU time per GB."""
 
-_SMALL = 1024 * 1024
-"""Decompressed bytes of a table that is not read ahead: the blocks alone take as long to clear."""
 _BLOCKS = 8
 _PATIENCE = 0.2
 _PATIENCE_MS = 200
@@ -99,15 +97,7 @@ def is_damage(error: Exception) -> bool:
     return not isinstance(error, So2docsError | MemoryError)
 
 
-class _ReadableFile(io.RawIOBase):
-    """Base class of files that can be read."""
-
-    def readable(self) -> bool:
-        """Whether the file can be read."""
-        return True
-
-
-class Stream(_ReadableFile):
+class Stream(io.RawIOBase):
     """A readable file over a generator of byte blocks.
 
     Counts the bytes read, and converts decompressor errors to `DumpError`.
@@ -120,6 +110,10 @@ class Stream(_ReadableFile):
         self._kind = kind
         self._held = memoryview(b"")
         self.count = 0
+
+    def readable(self) -> bool:
+        """Whether the file can be read."""
+        return True
 
     def readinto(self, buffer: Any, /) -> int:
         """Read bytes into a buffer, and return their number; 0 at the end."""
@@ -171,79 +165,59 @@ class Stream(_ReadableFile):
             self._parts.close()
 
 
-class ReadAhead(_ReadableFile):
+class ReadAhead:
     """Reads a file in a thread, several blocks ahead.
 
-    Decompressors release the GIL, so the thread runs in parallel with the reader. Blocks are
-    reused: if the stream is faster than the workers, the thread waits for a free block.
+    Decompressors release the GIL, so the thread runs in parallel with the reader. If it is faster
+    than the workers, it waits until a block is taken.
 
     Args:
-        readinto: Reads from the file into a buffer.
+        read: Reads from the file.
         close: Closes the file. If the thread is still reading, it calls this function when it ends.
     """
 
-    def __init__(self, readinto: Callable[[Any], int], close: Callable[[], object]) -> None:
-        super().__init__()
-        self._readinto = readinto
-        self._close = close
-        self._free: queue.Queue[bytearray] = queue.Queue()
-        self._filled: queue.SimpleQueue[tuple[bytearray, int] | BaseException] = queue.SimpleQueue()
-        for _ in range(_BLOCKS):
-            self._free.put(bytearray(BLOCK_BYTES))
-        self._block, self._start, self._end = bytearray(), 0, 0
-        self._is_at_end = False
+    def __init__(self, read: Read, close: Callable[[], object]) -> None:
+        self._read, self._close = read, close
+        self._blocks: queue.Queue[bytes | BaseException] = queue.Queue(_BLOCKS)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="so2docs-stream", daemon=True)
 
-    def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into a buffer; return their number, 0 at the end. Raise the thread's error."""
-        if self._start == self._end and not self._is_at_end:
-            self._next_block()
-        size = min(len(buffer), self._end - self._start)
-        buffer[:size] = memoryview(self._block)[self._start : self._start + size]
-        self._start += size
-        return size
-
-    def _next_block(self) -> None:
-        """Wait for the next block from the thread.
+    def parts(self) -> Parts:
+        """Start the thread, and yield its blocks; raise its error.
 
         Python handles signals before it waits for a lock and while it waits, but misses signals
         that arrive in between, or in another thread. The timeout lets it handle these as well.
         """
-        if self._block:
-            self._free.put(self._block)
-        elif not self._thread.is_alive():
-            self._thread.start()
+        self._thread.start()
         while True:
-            with suppress(queue.Empty):
-                block = self._filled.get(timeout=_PATIENCE)
-                break
-        self._is_at_end = isinstance(block, BaseException) or not block[1]
-        if isinstance(block, BaseException):
-            raise block
-        self._block, self._start, self._end = block[0], 0, block[1]
+            try:
+                block = self._blocks.get(timeout=_PATIENCE)
+            except queue.Empty:
+                continue
+            if isinstance(block, BaseException):
+                raise block
+            if not block:
+                return
+            yield block
 
     def _run(self) -> None:
-        size = 1
-        while size and not self._stopped.is_set():
-            with suppress(queue.Empty):
-                block = self._free.get(timeout=_PATIENCE)
-                try:
-                    size = self._readinto(block)
-                    self._filled.put((block, size))
-                except BaseException as error:
-                    self._filled.put(error)
-                    size = 0
+        try:
+            block = b"-"
+            while block and not self._stopped.is_set():
+                block = self._read(BLOCK_BYTES)
+                self._blocks.put(block)
+        except BaseException as error:
+            self._blocks.put(error)
         if self._stopped.is_set():
             with suppress(OSError):  # There is no reader left to report an error to.
                 self._close()
 
     def close(self) -> None:
         """Stop the thread; a thread that is waiting for a pipe ends with the process."""
-        if self.closed:
-            return
-        super().close()
         self._stopped.set()
+        with suppress(queue.Empty):
+            while True:  # The thread may wait for space.
+                self._blocks.get_nowait()
         if self._thread.is_alive():
             self._thread.join(_LONGEST_WAIT)
         if not self._thread.is_alive():
@@ -255,6 +229,7 @@ class Layers:
 
     Attributes:
         name: Name as the user wrote it, for messages.
+        resources: What `close` closes, such as a file.
         reader: The top layer.
         counted: The layer whose bytes measure progress.
         total: Size of the layer `counted` in bytes; None if unknown.
@@ -265,19 +240,17 @@ class Layers:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.resources = ExitStack()
         self.reader: io.BufferedReader
         self.counted: Stream
         self.total: int | None = None
         self.expected: int | None = None
         self.encoding = "utf-8"
         self.repaired = 0
-        self._stack = ExitStack()
         self._is_pipe = False
 
-    def add_file(self, file: BinaryIO, size: int | None, *, closes: bool) -> None:
-        """Add the lowest layer: an open file, which `close` closes if requested."""
-        if closes:
-            self._stack.callback(file.close)
+    def add_file(self, file: BinaryIO, size: int | None) -> None:
+        """Add the lowest layer: an open file, which is not closed."""
         if isinstance(file, io.FileIO) and hasattr(select, "poll"):  # Windows has no `poll`.
             self.add(read_polled(file), "", size)
             self._is_pipe = True
@@ -303,14 +276,9 @@ class Layers:
 
     def _push(self, parts: Parts, kind: str) -> Stream:
         self._is_pipe = False
-        stream = Stream(parts, self.name, kind)
-        self._stack.callback(stream.close)
+        stream = self.resources.enter_context(Stream(parts, self.name, kind))
         self.reader = io.BufferedReader(stream, HEAD_BYTES)
         return stream
-
-    def close_later(self, resource: Any) -> None:
-        """Close a resource after all layers that were added later."""
-        self._stack.callback(resource.close)
 
     def decode(self) -> None:
         """Add a decoder if the dump is in UTF-16."""
@@ -335,18 +303,16 @@ class Layers:
             yield text.encode()
 
     def read_ahead(self) -> None:
-        """Read the layers in a thread from now on, unless they are small or only a pipe."""
-        is_small = self.expected is not None and self.expected <= _SMALL
-        if is_small or self._is_pipe:
-            return
-        ahead = ReadAhead(self.reader.readinto1, self._stack.close)
-        self.reader = io.BufferedReader(ahead, HEAD_BYTES)
-        self._stack = ExitStack()
-        self._stack.callback(ahead.close)
+        """Read the layers in a thread from now on, unless they are only a pipe."""
+        if not self._is_pipe:
+            ahead = ReadAhead(self.reader.read1, self.resources.close)
+            self.resources = ExitStack()
+            self.resources.callback(ahead.close)
+            self._push(ahead.parts(), "")
 
     def close(self) -> None:
         """Close resources in reverse order of opening."""
-        self._stack.close()
+        self.resources.close()
 
 
 _STARTS = {

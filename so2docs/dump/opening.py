@@ -258,8 +258,9 @@ class TableFile:
             file = archive.file
         else:
             file = self.source.open()
-            is_ours = not self.source.is_stream
-            layers.add_file(file, self.source.identity.size or None, closes=is_ours)
+            if not self.source.is_stream:
+                layers.resources.enter_context(file)
+            layers.add_file(file, self.source.identity.size or None)
             kind = detect_kind(layers.reader.peek())
             if kind is None:
                 return file
@@ -330,5 +331,5 @@ def _save_archive(layers: Layers, kind: Kind, work_dir: str | None) -> Archive:
         saved.close()
         raise
     archive = _open_archive(kind, layers.name, saved)
-    layers.close_later(archive)
+    layers.resources.callback(archive.close)
     return archive

@@ -24,7 +24,6 @@ from so2docs import zstd
 from so2docs.dump.bzip2 import decompress_bzip2
 from so2docs.dump.layers import BLOCK_BYTES, ReadAhead, Stream, read_polled
 from so2docs.dump.source import Source
-from so2docs.dump.stream import StreamDump
 
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes need POSIX")
 
@@ -95,8 +94,8 @@ def test_files_stay_open_during_a_read(waiting: Waiting) -> None:
     for close in (waiting.close, lambda: closed.append("file"), unpacked.close):
         closers.callback(close)
     closers.callback(closed.append, "first")
-    ahead = ReadAhead(unpacked.readinto, closers.close)
-    assert ahead.read(1)
+    ahead = ReadAhead(io.BufferedReader(unpacked).read1, closers.close)
+    assert next(ahead.parts())
     waiting.is_waiting.wait()
     ahead.close()
     assert closed == []
@@ -110,8 +109,8 @@ def test_closes_a_stream_once() -> None:
     closed: list[str] = []
     closers = ExitStack()
     closers.callback(closed.append, "x")
-    ahead = ReadAhead(io.BytesIO(b"x").readinto, closers.close)
-    assert [ahead.read(2) for _ in range(3)] == [b"x", b"", b""]
+    ahead = ReadAhead(io.BytesIO(b"x").read, closers.close)
+    assert list(ahead.parts()) == [b"x"]
     assert closed == []
     ahead.close()
     ahead.close()
@@ -166,17 +165,16 @@ def test_a_signal_while_reading_a_pipe(
     assert not (tmp_path / "q.jsonl").exists()
 
 
-def test_blocks_of_a_stream_are_read_in_order_and_not_overwritten() -> None:
+def test_blocks_of_a_stream_are_read_in_order() -> None:
     data = random.Random(2).randbytes(40 * BLOCK_BYTES + 17)
-    ahead = ReadAhead(io.BytesIO(data).readinto, list)
-    time.sleep(0.01)  # The thread fills all its blocks.
-    assert ahead.readall() == data
+    ahead = ReadAhead(io.BytesIO(data).read, list)
+    assert b"".join(ahead.parts()) == data
     ahead.close()
 
 
 @PIPES
 @pytest.mark.parametrize(
-    "reader", ["ReadAhead(Silent().readinto, list)", "Stream(read_polled(file))"]
+    "reader", ["Stream(ReadAhead(file.read, list).parts())", "Stream(read_polled(file))"]
 )
 def test_a_signal_to_another_thread_while_reading_a_pipe(reader: str) -> None:
     """The signal does not wake the main thread; nor does a signal just before the wait."""
@@ -188,10 +186,6 @@ def interrupt():
     time.sleep(1)
     signal.pthread_kill(threading.get_ident(), signal.SIGINT)
     time.sleep(3600)
-
-class Silent:
-    def readinto(self, buffer):
-        return file.readinto(buffer)
 
 pipe, _ = os.pipe()
 file = io.FileIO(pipe)
@@ -243,16 +237,6 @@ def test_a_pipe_is_enlarged() -> None:
         assert fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) == 1 << 20
 
 
-def test_a_small_table_is_read_without_a_thread(tmp_path: Path) -> None:
-    path = tmp_path / "Posts.xml.bz2"
-    path.write_bytes(bz2.compress(dump_of(*some_rows(20))))
-    with Source(path) as source:
-        [posts] = source.find_to_convert([], {})
-        dump = posts.open()
-        assert isinstance(dump, StreamDump)
-        assert not isinstance(dump.layers.reader.raw, ReadAhead)
-
-
 def test_pieces_overwrite_committed_pieces(tmp_path: Path) -> None:
     [posts] = Source(io.BytesIO(DUMP)).find_to_convert([], {})
     rows, paths = bytearray(), set()
@@ -263,22 +247,8 @@ def test_pieces_overwrite_committed_pieces(tmp_path: Path) -> None:
             dump.progress(chunk)
             paths.add(chunk.dump.location)
         assert dump.head + rows + b"</posts>" == DUMP.rstrip()
-        # The last piece is small and has no file.
-        assert (len(paths - {""}), chunk.number > 3, chunk.dump.location) == (1, True, "")
+        assert (len(paths), chunk.number > 3) == (1, True)
     assert not list(tmp_path.iterdir())
-
-
-def test_pieces_leave_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even if some of them are just small enough to stay in memory."""
-    monkeypatch.setattr("so2docs.dump.stream._MOST_IN_MEMORY", 300_000)
-    [posts] = Source(io.BytesIO(DUMP)).find_to_convert([], {})
-    kept = []
-    with closing(posts.open()) as dump:
-        for chunk in dump.chunks(299_900, (), tmp_path):
-            kept.append(not chunk.dump.location)
-            dump.progress(chunk)
-            assert len(list(tmp_path.glob("pieces/*"))) <= 1
-    assert set(kept) == {False, True}
 
 
 @pytest.mark.long
