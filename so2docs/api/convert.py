@@ -20,7 +20,7 @@ from so2docs.errors import ChangedDumpError, DiskFullError, DumpError, OptionErr
 from so2docs.options.output_form import default_output, output_form
 from so2docs.options.request import build_run_options, read_keywords
 from so2docs.options.signatures import spell_out
-from so2docs.options.table import OF_CONVERT, TRANSFORM_OPTIONS, Options, RunOptions, taken_by
+from so2docs.options.table import OF_CONVERT, TRANSFORM_OPTIONS, Options, RunOptions
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import REPORT, check_own
 from so2docs.output.paths import OutputOfConversion, OutputPaths
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from so2docs.options.keywords import ConvertKeywords
 
 
-@spell_out(taken_by(*OF_CONVERT))
+@spell_out(OF_CONVERT)
 def convert(
     source: DumpLike,
     output: str | os.PathLike[str] | None = None,
@@ -75,7 +75,7 @@ def convert(
         DiskFullError: The disk is full.
         WorkerDiedError: A worker process was killed.
     """
-    return convert_validated(source, output, read_keywords(keywords, *OF_CONVERT))
+    return convert_validated(source, output, read_keywords(keywords, OF_CONVERT))
 
 
 def convert_validated(

@@ -15,7 +15,7 @@ from so2docs.dump.source import DumpLike, Source, open_first
 from so2docs.errors import So2docsError, explain
 from so2docs.options.request import build_run_options, read_keywords
 from so2docs.options.signatures import spell_out
-from so2docs.options.table import OF_ITERATOR, Options, RunOptions, taken_by
+from so2docs.options.table import OF_ITERATOR, Options, RunOptions
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.pipeline.session import Session
@@ -92,7 +92,7 @@ def document_session(source: Source, options: Options, run: RunOptions) -> Itera
             yield Session(files, spill, options, names, run)
 
 
-@spell_out(taken_by(*OF_ITERATOR))
+@spell_out(OF_ITERATOR)
 def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documents:
     """Iterate over the documents of a dump without writing an output.
 
@@ -114,6 +114,6 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
         DumpError: The dump does not exist. The other errors that `convert` raises are raised while
             iterating.
     """
-    values = read_keywords(keywords, *OF_ITERATOR)
+    values = read_keywords(keywords, OF_ITERATOR)
     with Source(source) as dump:
         return Documents(dump, options_for(dump, values), build_run_options(values))

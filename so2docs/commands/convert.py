@@ -10,7 +10,7 @@ import click
 
 from so2docs.api.convert import convert as convert_one
 from so2docs.commands import EXAMPLES
-from so2docs.commands.options import GroupedOption, command, given_keywords, quiet, table_options
+from so2docs.commands.options import GroupedOption, add_options, command, given_keywords, quiet
 from so2docs.commands.terminal import tell
 from so2docs.dump.kinds import PACKED
 from so2docs.options.table import OF_CONVERT
@@ -28,7 +28,7 @@ _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
     metavar="DIR",
     help="Convert several DUMPs into this folder.",
 )
-@table_options(*OF_CONVERT, leave_out=("progress",))
+@add_options(OF_CONVERT)
 @quiet
 def convert(
     *,

@@ -13,8 +13,8 @@ from click.shell_completion import CompletionItem
 
 from so2docs.commands import DEBUG, examples
 from so2docs.errors import naming_flags
-from so2docs.options.option import Option, Where
-from so2docs.options.table import GROUPS, OPTIONS, options_of, taken_by
+from so2docs.options.option import Option
+from so2docs.options.table import GROUPS, OPTIONS, options_of
 from so2docs.progress import log
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -117,23 +117,23 @@ def _click_option(entry: Option, help: str | None = None, **settings: Any) -> De
     return click.option(*entry.spellings, entry.name, **settings)
 
 
-def table_options(*where: Where, leave_out: tuple[str, ...] = ()) -> Decorator:
-    """Make a decorator that adds the Click options for all entries with these `Option.where`."""
-    return _add_options(taken_by(*where), leave_out)
+def add_options(options: dict[str, Option]) -> Decorator:
+    """Make a decorator that adds the Click options for options of the library, except `progress`.
+
+    Commands have `--quiet` instead.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name, entry in reversed(options.items()):
+            command = command if name == "progress" else _click_option(entry)(command)
+        return command
+
+    return decorate
 
 
 def product_options(*kinds: type) -> Decorator:
     """Make a decorator that adds the Click options for classes of options, except `progress`."""
-    return _add_options(options_of(*kinds), ("progress",))
-
-
-def _add_options(options: dict[str, Option], leave_out: tuple[str, ...]) -> Decorator:
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for name, entry in reversed(options.items()):
-            command = command if name in leave_out else _click_option(entry)(command)
-        return command
-
-    return decorate
+    return add_options(options_of(*kinds))
 
 
 def _remember_debug(context: click.Context, parameter: click.Parameter, value: bool) -> None:

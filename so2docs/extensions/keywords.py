@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import date
 from typing import Literal, TypedDict
 
-from so2docs.options.keywords import QuestionKeywords
+from so2docs.options.keywords import PartKeywords
 
 # [[[cog
 # from support.keywords_text import EXTENSIONS, text
@@ -18,17 +18,9 @@ from so2docs.options.keywords import QuestionKeywords
 OnlyName = Literal["posts", "comments", "links", "votes", "history", "users", "badges", "tags"]
 
 
-class RowKeywords(QuestionKeywords, total=False):
+class RowKeywords(PartKeywords, total=False):
     """Options of `so2docs.rows`."""
 
-    min_answer_score: int | None
-    max_body: str | int | None
-    sample_size: int | None
-    keep_users: str | os.PathLike[str] | Iterable[int] | None
-    keep_posts: str | os.PathLike[str] | Iterable[int] | None
-    drop_users: str | os.PathLike[str] | Iterable[int] | None
-    drop_posts: str | os.PathLike[str] | Iterable[int] | None
-    drop_fabricated: bool
     as_of: str | date | None
     body: Literal["html", "text", "markdown"]
     errors: Literal["repair", "skip"]

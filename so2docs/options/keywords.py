@@ -34,8 +34,8 @@ NestName = Literal[
 FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "parquet"]
 
 
-class QuestionKeywords(TypedDict, total=False):
-    """Filters of questions."""
+class PartKeywords(TypedDict, total=False):
+    """Filters that select a part of a site."""
 
     tags: str | Iterable[str]
     all_tags: bool
@@ -47,12 +47,6 @@ class QuestionKeywords(TypedDict, total=False):
     since: str | date | None
     until: str | date | None
     sample: str | float | None
-
-
-class DocumentKeywords(QuestionKeywords, total=False):
-    """Options of all functions that make documents."""
-
-    site: str | None
     min_answer_score: int | None
     max_body: str | int | None
     sample_size: int | None
@@ -61,6 +55,12 @@ class DocumentKeywords(QuestionKeywords, total=False):
     drop_users: str | os.PathLike[str] | Iterable[int] | None
     drop_posts: str | os.PathLike[str] | Iterable[int] | None
     drop_fabricated: bool
+
+
+class DocumentKeywords(PartKeywords, total=False):
+    """Options of all functions that make documents."""
+
+    site: str | None
     as_of: str | date | None
     limit: int | None
     fields: str | Iterable[str] | None

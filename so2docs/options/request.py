@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import Core
-from so2docs.options.option import Option, Where, entries
+from so2docs.options.option import Option, entries
 from so2docs.options.table import (
     ALL_TABLES,
     TRANSFORM_OPTIONS,
@@ -20,15 +20,14 @@ from so2docs.options.table import (
     OutputForm,
     RunOptions,
     options_of,
-    taken_by,
 )
 from so2docs.schema import TABLES
 
 Product = TypeVar("Product")
 
 
-def read_keywords(kwargs: Mapping[str, Any], *where: Where) -> dict[str, Any]:
-    """Check the keywords of a call, and convert their values.
+def read_keywords(kwargs: Mapping[str, Any], allowed: Mapping[str, Option]) -> dict[str, Any]:
+    """Check the keywords of a call against the options it takes, and convert their values.
 
     Returns:
         The values by keyword.
@@ -37,10 +36,6 @@ def read_keywords(kwargs: Mapping[str, Any], *where: Where) -> dict[str, Any]:
         TypeError: A keyword is unknown.
         OptionError: A value has the wrong type or is not allowed.
     """
-    return _read(kwargs, taken_by(*where))
-
-
-def _read(kwargs: Mapping[str, Any], allowed: Mapping[str, Option]) -> dict[str, Any]:
     for name in kwargs:
         if name not in allowed:
             hint = did_you_mean(name, allowed)
@@ -56,7 +51,7 @@ def read_options(kind: type[Product], kwargs: Mapping[str, Any]) -> Product:
         OptionError: A value has the wrong type or is not allowed, or two options contradict each
             other.
     """
-    return kind(**_attributes(kind, _read(kwargs, options_of(kind))))
+    return kind(**_attributes(kind, read_keywords(kwargs, options_of(kind))))
 
 
 def recorded(*parts: Any) -> dict[str, Any]:

@@ -81,8 +81,11 @@ _OF_STATE = (
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionFilters:
-    """The filters on attributes of questions; `parse.filters` defines what they test."""
+class PartFilters:
+    """The filters that select a part of a site, of its documents or of its tables.
+
+    `parse.filters` defines what they test.
+    """
 
     tags: tuple[str, ...] = _filter(
         "Keep questions with any of these tags.",
@@ -126,18 +129,6 @@ class QuestionFilters:
         "sample is part of all larger samples.",
     )
 
-    def __post_init__(self) -> None:
-        if self.all_tags and not self.tags:
-            raise OptionError(f"{flag('all_tags', True)} needs {flag('tags')}")
-        since, until = self.since, self.until
-        if since is not None and until is not None and since >= until:
-            raise OptionError(f"{flag('since', since)} must be before {flag('until', until)}")
-
-
-@dataclass(frozen=True, slots=True)
-class PartFilters(QuestionFilters):
-    """The filters that select a part of a site, of its documents or of its tables."""
-
     min_answer_score: int | None = _filter("Keep answers with this score or more.")
     max_body: int | None = _filter(
         "Keep questions and answers with a body of at most SIZE, such as 20kB.",
@@ -180,7 +171,11 @@ class PartFilters(QuestionFilters):
     )
 
     def __post_init__(self) -> None:
-        QuestionFilters.__post_init__(self)
+        if self.all_tags and not self.tags:
+            raise OptionError(f"{flag('all_tags', True)} needs {flag('tags')}")
+        since, until = self.since, self.until
+        if since is not None and until is not None and since >= until:
+            raise OptionError(f"{flag('since', since)} must be before {flag('until', until)}")
         if self.sample is not None and self.sample_size is not None:
             raise contradiction("sample", "sample_size")
 
@@ -613,11 +608,6 @@ GROUPS = ("Input", "Filters", "Documents", "Output", "Run")
 """Groups of options, in the order of the help."""
 
 
-OF_ITERATOR: tuple[Where, ...] = ("documents", "local")
-OF_CONVERT: tuple[Where, ...] = (*OF_ITERATOR, "files", "convert")
-"""Kinds of options that `documents` and `convert` take."""
-
-
 def like(name: str, help: str | None = None, /, **changes: Any) -> Any:  # noqa: A002
     """Declare a field of a product as an option of this name of a conversion.
 
@@ -646,3 +636,8 @@ def taken_by(*where: Where) -> dict[str, Option]:
         for name, entry in OPTIONS.items()
         if entry.group == group and entry.where in where
     }
+
+
+OF_ITERATOR = taken_by("documents", "local")
+OF_CONVERT = taken_by("documents", "local", "files", "convert")
+"""The options that `documents` and `convert` take."""

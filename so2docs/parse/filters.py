@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from so2docs.domain import FIRST_FABRICATED_ID, is_sampled, sample_place
-from so2docs.options.table import PartFilters, QuestionFilters
+from so2docs.options.table import PartFilters
 from so2docs.parse.posts import READ
 from so2docs.schema import POSTS
 
@@ -46,7 +46,7 @@ NOT_FABRICATED = Condition("Id", lambda post_id: post_id is None or post_id < FI
 """The condition that the publisher did not make a post up."""
 
 
-def question_conditions(filters: QuestionFilters) -> list[Condition]:
+def question_conditions(filters: PartFilters) -> list[Condition]:
     """Return the conditions on the attributes of a question."""
     since, until = map(limit_milliseconds, (filters.since, filters.until))
     limits = (

@@ -387,7 +387,7 @@ def test_needs_rows(options: dict[str, Any], expected: bool) -> None:
     from so2docs.options.table import OF_CONVERT
     from so2docs.pipeline.filing import needs_rows
 
-    values = read_keywords(options, *OF_CONVERT)
+    values = read_keywords(options, OF_CONVERT)
     built = build_options(values, output_form("q.jsonl", values), core="python")
     assert needs_rows(built) is expected
 

@@ -13,7 +13,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.options.signatures import spell_out
-from so2docs.options.table import OF_CONVERT, taken_by
+from so2docs.options.table import OF_CONVERT
 
 DOORS = (so2docs.convert, so2docs.convert_all, so2docs.documents)
 
@@ -38,7 +38,7 @@ def test_docstrings_without_indentation() -> None:
         pass
 
     api.__doc__ = "Do.\n\nArgs:\n    keywords: All.\n\nRaises:\n    ValueError: Never.\n"
-    described = inspect.getdoc(spell_out(taken_by(*OF_CONVERT))(api)) or ""
+    described = inspect.getdoc(spell_out(OF_CONVERT)(api)) or ""
     assert "\n    tags: " in described
     assert "keywords: All." not in described
 

@@ -59,7 +59,7 @@ DERIVED = {"tables", "site"}
 
 def record(**keywords: Any) -> dict[str, Any]:
     site_field = keywords.pop("site_field", None)
-    values = read_keywords(keywords, *OF_CONVERT)
+    values = read_keywords(keywords, OF_CONVERT)
     form = output_form(default_output(values), values)
     return recorded_options(build_options(values, form, site_field, core="python"))
 

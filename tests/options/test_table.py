@@ -98,7 +98,7 @@ def test_it_is_a_typed_keyword_and_in_the_docs(with_another: Path) -> None:
         for entry in kind.body
         if isinstance(entry, ast.AnnAssign) and ast.unparse(entry.target) == "max_score"
     }
-    assert declared == {"QuestionKeywords": "int | None"}
+    assert declared == {"PartKeywords": "int | None"}
     assert "--max-score N" in (with_another / "docs/options.md").read_text(encoding="utf-8")
 
 

@@ -11,14 +11,14 @@ from so2docs.extensions.changes.options import ComparisonOptions, ReplaceOptions
 from so2docs.extensions.sqlite.options import DatabaseOptions
 from so2docs.extensions.tables.options import RowOptions, TableOptions
 from so2docs.options.option import Option
-from so2docs.options.table import QuestionFilters, options_of, taken_by
+from so2docs.options.table import PartFilters, options_of, taken_by
 
 Options = dict[str, Option]
 
 CLASSES: dict[str, tuple[tuple[str, ...], Options, str]] = {
-    "QuestionKeywords": ((), options_of(QuestionFilters), "Filters of questions."),
+    "PartKeywords": ((), options_of(PartFilters), "Filters that select a part of a site."),
     "DocumentKeywords": (
-        ("QuestionKeywords",),
+        ("PartKeywords",),
         taken_by("documents"),
         "Options of all functions that make documents.",
     ),
@@ -38,7 +38,7 @@ CLASSES: dict[str, tuple[tuple[str, ...], Options, str]] = {
         "Options of `so2docs.convert` and `so2docs.convert_all`.",
     ),
     "RowKeywords": (
-        ("QuestionKeywords",),
+        ("PartKeywords",),
         options_of(RowOptions),
         "Options of `so2docs.rows`.",
     ),
@@ -61,7 +61,7 @@ def options_in(name: str) -> Options:
 
 
 CORE = (
-    "QuestionKeywords",
+    "PartKeywords",
     "DocumentKeywords",
     "FileKeywords",
     "IteratorKeywords",

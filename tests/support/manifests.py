@@ -21,7 +21,7 @@ def resealed(manifest: dict[str, Any], **values: Any) -> dict[str, Any]:
 
 def schema_of(**options: Any) -> dict[str, Any]:
     """Return the JSON Schema in the manifest of an output with these options."""
-    return build_schema(build_options(read_keywords(options, *OF_CONVERT), core="python"))
+    return build_schema(build_options(read_keywords(options, OF_CONVERT), core="python"))
 
 
 def describe_file(path: Path) -> dict[str, Any]:

@@ -166,7 +166,7 @@ def _schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | 
     kwargs = {name: options[name] for name in _OF_SCHEMA if options.get(name)}
     form = OutputForm(options["format"], options["compression"])
     site_field = options["site_field"]
-    values = read_keywords(kwargs, *OF_CONVERT)
+    values = read_keywords(kwargs, OF_CONVERT)
     return build_schema(
         build_options(values, form, site_field and tuple(site_field), core="python")
     )

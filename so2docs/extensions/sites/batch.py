@@ -18,7 +18,7 @@ from so2docs.extensions.sites.tasks import (
 )
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_run_options, read_keywords
-from so2docs.options.table import OF_CONVERT, TRANSFORM_OPTIONS, taken_by
+from so2docs.options.table import OF_CONVERT, TRANSFORM_OPTIONS
 from so2docs.output.new_files import open_folder
 from so2docs.output.part_files import FAILED, side_file
 from so2docs.output.paths import OutputPaths
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from so2docs.options.keywords import ConvertKeywords
 
 
-@spell_out(taken_by(*OF_CONVERT))
+@spell_out(OF_CONVERT)
 def convert_all(
     sources: Iterable[str | os.PathLike[str]],
     output_dir: str | os.PathLike[str],
@@ -68,7 +68,7 @@ def convert_all(
     Raises:
         OptionError: Two dumps would have the same output, or an option is not allowed.
     """
-    kwargs = read_keywords(keywords, *OF_CONVERT)
+    kwargs = read_keywords(keywords, OF_CONVERT)
     report_path = kwargs.pop("report", None)
     end = output_suffix(kwargs)
     form, run = output_form(f"questions{end}", kwargs), build_run_options(kwargs)

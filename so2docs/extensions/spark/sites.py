@@ -20,6 +20,7 @@ from so2docs.extensions.spark import folders
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_options, read_keywords
 from so2docs.options.sites import checked_host
+from so2docs.options.table import taken_by
 from so2docs.plugin import (
     UP_TO_DATE,
     DumpError,
@@ -58,7 +59,7 @@ def check_options(source: Dumps, **keywords: Any) -> dict[str, Any]:
     Returns:
         The values of the options of `so2docs.convert`, by keyword.
     """
-    kwargs = read_keywords(keywords, "documents", "files")
+    kwargs = read_keywords(keywords, taken_by("documents", "files"))
     form = output_form(_name_output(kwargs), kwargs)
     build_options(kwargs, form, core=kwargs.get("core", "auto"))
     if (site := kwargs.get("site")) is not None:

@@ -16,9 +16,10 @@ import click
 
 from so2docs.api.convert import check_report, write_report
 from so2docs.commands import signals
-from so2docs.commands.options import table_options
+from so2docs.commands.options import add_options
 from so2docs.errors import ClusterError
 from so2docs.extensions.spark.jobs import find_cause
+from so2docs.options.table import taken_by
 from so2docs.plugin import command, given_keywords, quiet, say, table_option, tell
 from so2docs.processes.python import find_python
 
@@ -56,7 +57,7 @@ _REMOTE = "sc://"
 )
 @table_option("force", "Reconvert finished sites.")
 @table_option("update", "Reconvert finished sites if their dump or the options changed.")
-@table_options("documents", "files")
+@add_options(taken_by("documents", "files"))
 @table_option("report")
 @quiet
 def spark(

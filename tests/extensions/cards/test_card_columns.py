@@ -36,7 +36,7 @@ RECORDS = [
 
 
 def schema_of(way: dict[str, Any]) -> dict[str, Any]:
-    return build_schema(build_options(read_keywords(way, *OF_CONVERT), core="python"))
+    return build_schema(build_options(read_keywords(way, OF_CONVERT), core="python"))
 
 
 @pytest.mark.parametrize("way", [*WAYS, *filter(None, RECORDS)], ids=str)

@@ -29,7 +29,7 @@ WAYS: list[dict[str, Any]] = [
 
 
 def validator(options: dict[str, Any]) -> Any:
-    built = build_options(read_keywords(options, *OF_CONVERT), core="python")
+    built = build_options(read_keywords(options, OF_CONVERT), core="python")
     recipe = built.transform.schema
     json_schema = build_schema(built) if recipe is None else name_schema("x", "A record", recipe)
     jsonschema_rs.meta.validate(json_schema)
