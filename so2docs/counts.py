@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
@@ -23,22 +23,6 @@ def plural(count: int, noun: str) -> str:
 def describe_part(count: int, total: int, noun: str) -> str:
     """Begin a statement about some of several: `1 of 20 rows has`, `3 of 20 rows have`."""
     return f"{count:,} of {plural(total, noun)} {'has' if count == 1 else 'have'}"
-
-
-def group_by_size(
-    items: Iterable[Item], size: Callable[[Item], int], enough: int
-) -> Iterator[list[Item]]:
-    """Yield lists of consecutive items; each list except the last has at least `enough` bytes."""
-    group: list[Item] = []
-    total = 0
-    for item in items:
-        group.append(item)
-        total += size(item)
-        if total >= enough:
-            yield group
-            group, total = [], 0
-    if group:
-        yield group
 
 
 class Counts:

@@ -42,7 +42,7 @@ def some_ids(path: str, number: int, seed: int) -> list[int]:
     with so2docs.open(path) as docs:
         ids = []
         for _ in range(number):
-            lines = reader.read(docs.index[choice.randrange(docs.index.segments)]).splitlines()
+            lines = reader.read(docs.index[choice.randrange(docs.index.count)]).splitlines()
             ids.append(orjson.loads(choice.choice(lines))["Id"])
     reader.close()
     return ids
@@ -125,7 +125,7 @@ def index_figures(path: str) -> None:
     with so2docs.open(path) as docs:
         print(
             f"{os.path.getsize(path) / 1e9:.2f} GB, {len(docs):,} documents, "
-            f"{docs.index.segments:,} segments; index {len(written):,} bytes ({share:.4%})"
+            f"{docs.index.count:,} segments; index {len(written):,} bytes ({share:.4%})"
         )
     index.unlink()
     wall, used = timed(lambda: so2docs.open(path).close())

@@ -17,7 +17,6 @@ from typing import BinaryIO
 
 from isal import isal_zlib
 
-from so2docs.counts import group_by_size
 from so2docs.dump.kinds import GZIP, ZSTD
 from so2docs.options.choices import Compression
 from so2docs.output.segments import Journal, Segment
@@ -52,13 +51,12 @@ def compress(
         first_id: Question id of the first document.
         documents: Number of documents.
     """
-    crc = isal_zlib.crc32(raw)
-    if compression == "none":
-        return Segment.of(raw, len(raw), crc, first_id, documents)
+    data = raw
     if compression == "zstd":
-        frame = frame_compressor(level, {CompressionParameter.checksum_flag: 1})(raw)
-        return Segment.of(frame, len(raw), crc, first_id, documents)
-    return Segment.of(_deflate(raw, level), len(raw), crc, first_id, documents)
+        data = frame_compressor(level, {CompressionParameter.checksum_flag: 1})(raw)
+    elif compression == "gzip":
+        data = _deflate(raw, level)
+    return Segment.of(data, len(raw), isal_zlib.crc32(raw), first_id, documents)
 
 
 def detect_compression(start: bytes) -> Compression:
@@ -82,8 +80,16 @@ def compress_lines(
     lines: Iterable[bytes], compression: Compression, level: int
 ) -> Iterator[Segment]:
     """Group lines into segments of about `SEGMENT_BYTES`, and yield each segment compressed."""
-    for group in group_by_size(lines, len, SEGMENT_BYTES):
-        yield compress(b"".join(group), compression, level)
+    held: list[bytes] = []
+    size = 0
+    for line in lines:
+        held.append(line)
+        size += len(line)
+        if size >= SEGMENT_BYTES:
+            yield compress(b"".join(held), compression, level)
+            held, size = [], 0
+    if held:
+        yield compress(b"".join(held), compression, level)
 
 
 _SKIPPABLE_MAGIC = 0x184D2A5E
@@ -93,11 +99,11 @@ _ENTRY = struct.Struct("<II")
 _FOOTER = struct.Struct("<IBI")
 
 
-def seek_table(frames: Iterable[tuple[int, int]]) -> bytes:
-    """Make the seek table of a zstd stream from the compressed and the raw size of each frame."""
-    entries = [_ENTRY.pack(*sizes) for sizes in frames]
+def _seek_table(journal: Journal) -> bytes:
+    """Make the seek table of a zstd stream, with the sizes of each frame."""
+    entries = [_ENTRY.pack(segment.size, segment.raw_size) for segment in journal]
     footer = _FOOTER.pack(len(entries), 0, _SEEKABLE_MAGIC)
-    header = _HEADER.pack(_SKIPPABLE_MAGIC, seek_table_bytes(len(entries)) - _HEADER.size)
+    header = _HEADER.pack(_SKIPPABLE_MAGIC, _seek_table_bytes(len(entries)) - _HEADER.size)
     return b"".join([header, *entries, footer])
 
 
@@ -106,14 +112,14 @@ def read_seek_table(file: BinaryIO, size: int) -> list[tuple[int, int]] | None:
     file.seek(max(0, size - _FOOTER.size))
     footer = file.read()
     frames, _, magic = _FOOTER.unpack(footer.rjust(_FOOTER.size))
-    start = size - seek_table_bytes(frames)
+    start = size - _seek_table_bytes(frames)
     if magic != _SEEKABLE_MAGIC or start < 0:
         return None
     file.seek(start + _HEADER.size)
     return [*_ENTRY.iter_unpack(file.read(frames * _ENTRY.size))]
 
 
-def seek_table_bytes(frames: int) -> int:
+def _seek_table_bytes(frames: int) -> int:
     """Return the size of a seek table with n frames, in bytes."""
     return _HEADER.size + frames * _ENTRY.size + _FOOTER.size
 
@@ -129,19 +135,12 @@ def stream_header(compression: Compression) -> bytes:
 def stream_trailer(compression: Compression, journal: Journal) -> bytes:
     """Return the bytes after the last segment: end of a gzip file, zstd seek table, or nothing."""
     if compression == "gzip":
-        return gzip_end(journal.raw_crc, journal.raw_size)
-    if compression == "zstd":
-        return seek_table((entry.size, entry.raw_size) for entry in journal)
-    return b""
-
-
-def gzip_end(crc: int, raw_size: int) -> bytes:
-    """Return the end of a gzip file: the final block, and CRC-32 and size of the raw data."""
-    return LAST_BLOCK + _TRAILER.pack(crc, raw_size & 0xFFFFFFFF)
+        return LAST_BLOCK + _TRAILER.pack(journal.raw_crc, journal.raw_size & 0xFFFFFFFF)
+    return _seek_table(journal) if compression == "zstd" else b""
 
 
 def trailer_bytes(compression: Compression, segments: int) -> int:
     """Return the number of bytes that `stream_trailer` returns for n segments."""
     if compression == "gzip":
         return len(LAST_BLOCK) + _TRAILER.size
-    return seek_table_bytes(segments) if compression == "zstd" else 0
+    return _seek_table_bytes(segments) if compression == "zstd" else 0

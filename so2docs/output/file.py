@@ -72,7 +72,7 @@ class Output:
                 self._file = open(self._files.begin(self.path), "xb", buffering=0)  # noqa: SIM115
             else:
                 self._file = open(self._part, "r+b", buffering=0)  # noqa: SIM115
-                self._file.seek(self.journal.size)
+                self._file.seek(self.journal.end)
             if is_new:
                 write_all(self._file, stream_header(self.compression))
         return self._file
@@ -107,7 +107,7 @@ class Output:
                     source.seek(segment.offset)
                     copy_by_reading(segment.path, source, file, segment.size)
             else:
-                at = self.journal.size
+                at = self.journal.end
                 file.seek(at + segment.size)
                 copies = [Copy(segment.path, segment.offset, segment.size, self._part, at)]
         if self._is_indexed:
@@ -131,7 +131,7 @@ class Output:
         self.end_segment()
         journal = self.journal
         trailer = stream_trailer(self.compression, journal)
-        size, crc = journal.size + len(trailer), isal_zlib.crc32(trailer, journal.crc)
+        size, crc = journal.end + len(trailer), isal_zlib.crc32(trailer, journal.crc)
         with explain(self._part):
             file = self._open()
             write_all(file, trailer)
@@ -142,9 +142,9 @@ class Output:
         state = finish_file(self.path, crc)
         self._files.add(self.path, state)
         if self._is_indexed or record:
-            entries = journal if self._is_indexed else None
-            with open(self._part, "rb") as part, self._open_index() as index_file:
-                index.complete(index_file, entries, journal.size, part, record=record, crc=crc)
+            is_indexed = self._is_indexed
+            with open(self._part, "rb") as part, self._open_index() as file:
+                index.complete(file, journal, part, is_indexed=is_indexed, record=record, crc=crc)
             self._files.add(self._index, finish_file(self._index))
         return state
 

@@ -36,11 +36,10 @@ from isal import isal_zlib
 
 from so2docs.errors import So2docsError, convert_error
 from so2docs.output.part_files import INDEX, crc_of, side_file
-from so2docs.output.segments import Segment
+from so2docs.output.segments import ENTRY, Journal, SegmentList
 from so2docs.parse.core import compiled
 
 HEADER = b"so2docs index 4\n"
-ENTRY = struct.Struct("<qqqII")
 _FOOTER = struct.Struct("<qqqqIIII")
 _COUNT = struct.Struct("<I")
 _ANSWER_BYTES = 4
@@ -106,10 +105,10 @@ def add_answers(file: BinaryIO, ids: bytes) -> None:
 
 def complete(
     file: BinaryIO,
-    entries: Iterable[Segment] | None,
-    end: int,
+    journal: Journal,
     output: BinaryIO,
     *,
+    is_indexed: bool = True,
     record: bytes = b"",
     crc: int | None = None,
 ) -> None:
@@ -117,33 +116,28 @@ def complete(
 
     Args:
         file: The unfinished index, with the answers of all segments; open for reading too.
-        entries: The segments of the output; None for an output without lookup.
-        end: Offset to record as the end of the last segment if there are no entries.
+        journal: The segments of the output.
         output: The open output.
+        is_indexed: Whether documents can be looked up.
         record: The provenance as JSON; empty if unknown.
         crc: CRC-32 of the output; if None, the output is read again to compute it.
     """
     _begin(file)
-    data = bytearray()
-    segments, documents = 0, -1 if entries is None else 0
-    for entry in entries or ():
-        data += ENTRY.pack(entry.first_id, entry.offset, entry.raw_size, entry.documents, entry.crc)
-        segments += 1
-        documents += entry.documents
-        end = entry.offset + entry.size
     size = output.seek(0, os.SEEK_END)
     if crc is None:
         output.seek(0)
         crc = crc_of(output, size)
-    numbers = segments, documents, end, size, crc, tail_crc(output, size), len(record)
-    file.write(data + record + _FOOTER.pack(*numbers, 0)[:-4])
+    counts = (journal.count, journal.documents) if is_indexed else (0, -1)
+    file.write(journal.entries if is_indexed else b"")
+    numbers = *counts, journal.end, size, crc, tail_crc(output, size), len(record)
+    file.write(record + _FOOTER.pack(*numbers, 0)[:-4])
     index_size = file.tell()
     file.seek(0)
     file.write(struct.pack("<I", crc_of(file, index_size)))
 
 
-class Index:
-    """An index.
+class Index(SegmentList):
+    """An index, which lists the segments of an output.
 
     Attributes:
         documents: Number of documents; -1 for an output without lookup.
@@ -161,10 +155,10 @@ class Index:
         if footer < len(HEADER) or crc != int.from_bytes(data[-4:], "little"):
             raise UnusableIndexError("its index is damaged")
         numbers: tuple[int, ...] = _FOOTER.unpack_from(data, footer)
-        self.segments, self.documents, self._end, self.size, self.crc, self.tail = numbers[:6]
-        self.record = data[footer - numbers[6] : footer]
-        self._entries = footer - numbers[6] - self.segments * ENTRY.size
-        self._data = data
+        count, self.documents, end, self.size, self.crc, self.tail, length, _ = numbers
+        start = footer - length - count * ENTRY.size
+        super().__init__(data, start, count, end)
+        self.record = data[footer - length : footer]
 
     def check(self, file: BinaryIO) -> None:
         """Raise `UnfitIndexError` unless the index belongs to this file in its present state."""
@@ -174,33 +168,18 @@ class Index:
                 "its index belongs to another file, or to an earlier version of this file"
             )
 
-    def first_id(self, segment: int) -> int:
-        """Return the question id of the first document of a segment."""
-        (first_id,) = struct.unpack_from("<q", self._data, self._entries + segment * ENTRY.size)
-        return int(first_id)
-
-    def __getitem__(self, segment: int) -> Segment:
-        at = self._entries + segment * ENTRY.size
-        first_id, offset, raw_size, documents, crc = ENTRY.unpack_from(self._data, at)
-        is_last = segment == self.segments - 1
-        end = self._end if is_last else ENTRY.unpack_from(self._data, at + ENTRY.size)[1]
-        return Segment(first_id, offset, end - offset, raw_size, documents, crc)
-
-    def __iter__(self) -> Iterator[Segment]:
-        return map(self.__getitem__, range(self.segments))
-
     def find(self, question_id: int) -> int | None:
         """Find the segment that would contain a question; None if the id precedes all segments."""
-        segment = bisect_right(range(self.segments), question_id, key=self.first_id) - 1
+        segment = bisect_right(range(self.count), question_id, key=self.first_id) - 1
         return None if segment < 0 else segment
 
     def find_answer(self, answer_id: int) -> Iterator[int]:
         """Yield each segment with an answer whose id has the same low 32 bits."""
         wanted, start = _COUNT.pack(answer_id & _LOW_BITS), len(HEADER)
-        for segment in range(self.segments):
+        for segment in range(self.count):
             start += _COUNT.size
-            (answers,) = _COUNT.unpack_from(self._data, start - _COUNT.size)
-            ids = self._data[start : start + answers * _ANSWER_BYTES]
+            (answers,) = _COUNT.unpack_from(self._entries, start - _COUNT.size)
+            ids = self._entries[start : start + answers * _ANSWER_BYTES]
             at = ids.find(wanted)
             while at % _ANSWER_BYTES and at > 0:
                 at = ids.find(wanted, at + 1)

@@ -133,7 +133,7 @@ class Writer:
             return True
         end = trailer_bytes(self._form.compression, journal.count + _MORE_SEGMENTS)
         end += self._format.footer_bytes(journal, segment)
-        return journal.size + self._between_bytes + segment.size + end <= limit
+        return journal.end + self._between_bytes + segment.size + end <= limit
 
     def seal(self, report: Report) -> list[tuple[str, FileState]]:
         """End the remaining files; return the path and the state of each file."""

@@ -34,9 +34,9 @@ from so2docs.output import index
 from so2docs.output.compression import (
     GZIP_HEADER,
     SEGMENT_BYTES,
-    gzip_end,
     read_seek_table,
-    seek_table_bytes,
+    stream_header,
+    stream_trailer,
     trailer_bytes,
 )
 from so2docs.output.index import Index, UnfitIndexError, UnusableIndexError
@@ -44,7 +44,7 @@ from so2docs.output.new_files import NewFiles, output_lock
 from so2docs.output.product import read_recipe
 from so2docs.output.provenance import Provenance
 from so2docs.output.provenance import load as load_provenance
-from so2docs.output.segments import Segment
+from so2docs.output.segments import Journal, Segment
 from so2docs.progress import bar, log
 from so2docs.reader.reading import (
     MOST_LINE_BYTES,
@@ -71,12 +71,9 @@ def _plain_segments(file: BinaryIO) -> Found:
 
 
 def _gzip_segments(name: str, file: BinaryIO, size: int) -> Found:
-    """Yield the segments of a gzip output, and check its checksum and its size at the end."""
+    """Yield the segments of a gzip output."""
     before, lines = 0, b""
-    crc = raw_size = 0
     for length, raw in _find_flushes(name, file, size):
-        crc = isal_zlib.crc32_combine(crc, isal_zlib.crc32(raw), len(raw))
-        raw_size += len(raw)
         if before and raw:
             yield before, lines
             before = 0
@@ -84,9 +81,6 @@ def _gzip_segments(name: str, file: BinaryIO, size: int) -> Found:
         before, lines = before + length, raw or lines
     if before:
         yield before, lines
-    file.seek(max(0, size - trailer_bytes("gzip", 0)))
-    if file.read() != gzip_end(crc, raw_size):
-        raise _damage_error(name, "at its end")
 
 
 def _find_flushes(name: str, file: BinaryIO, size: int) -> Found:
@@ -132,8 +126,6 @@ def _zstd_segments(name: str, file: BinaryIO, size: int) -> Found:
             yield length, decompress_frame(file.read(length), raw_size)
         except ZstdError:
             raise _damage_error(name, f"after byte {offset:,}") from None
-    if size != file.tell() + seek_table_bytes(len(frames)):
-        raise _damage_error(name, f"after byte {file.tell():,}")
 
 
 def _inflate(name: str, data: bytes) -> bytes | None:
@@ -172,34 +164,35 @@ def _line_error(name: str, offset: int) -> OutputError:
 
 def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> bytes:
     """Read a whole output and return its index as bytes; log `reason` as the cause."""
-    name, file, start = reader.path, reader.file, 0
+    name, file = reader.path, reader.file
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     if reader.compression == "gzip":
-        found, start = _gzip_segments(name, file, size), len(GZIP_HEADER)
+        found = _gzip_segments(name, file, size)
     elif reader.compression == "zstd":
         found = _zstd_segments(name, file, size)
     else:
         found = _plain_segments(file)
-    entries: list[Segment] = []
-    made, offset = BytesIO(), start
+    made, journal = BytesIO(), Journal(stream_header(reader.compression))
     last_id: int | None = None
     with bar("indexing", size, shown=progress) as progress_bar:
         for length, raw in found:
             progress_bar.update(length)
             lines = raw.splitlines()
-            ids = _first_and_last_id(name, lines, offset, is_first=not entries)
-            if not entries:
+            ids = _first_and_last_id(name, lines, journal.end, is_first=not journal.count)
+            if not journal.count:
                 log.warning("%s: %s; building an index in one pass over the file", name, reason)
             last_id = _check_ascending(name, last_id, *ids)
             try:
                 index.add_answers(made, index.pack_answer_ids(map(orjson.loads, lines)))
             except (orjson.JSONDecodeError, AttributeError, TypeError):
-                raise _line_error(name, offset) from None
+                raise _line_error(name, journal.end) from None
             crc = isal_zlib.crc32(raw)
-            entries.append(Segment(ids[0], offset, length, len(raw), len(lines), crc))
-            offset += length
-    index.complete(made, entries, start, file)
+            journal.add(Segment(ids[0], journal.end, length, len(raw), len(lines), crc))
+    file.seek(journal.end)
+    if file.read() != stream_trailer(reader.compression, journal):
+        raise _damage_error(name, "at its end")
+    index.complete(made, journal, file)
     return made.getvalue()
 
 

@@ -119,7 +119,7 @@ def test_samples(sample: str, name: str, tmp_path: Path) -> None:
 def places(path: Path) -> tuple[object, ...]:
     """Return the entries of an index, without the provenance."""
     index = Index(index_of(path).read_bytes())
-    entries = [index[segment] for segment in range(index.segments)]
+    entries = [index[segment] for segment in range(index.count)]
     answers = [list(index.find_answer(answer_id)) for answer_id in range(1000)]
     return entries, index.documents, index.size, index.tail, answers
 
@@ -136,7 +136,7 @@ def test_published_dumps(real_dump: Path, tmp_path: Path) -> None:
 
 def test_large(output: Path) -> None:
     with so2docs.open(output) as docs:
-        assert docs.index.segments > 10
+        assert docs.index.count > 10
     assert_same(output)
 
 

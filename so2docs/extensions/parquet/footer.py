@@ -197,11 +197,11 @@ def join_footers(
     metadata, _ = read_metadata(file)
     row_groups: list[Struct] = []
     pages = bytearray()
-    for segment in journal:
-        if not segment.note:  # The header has no note.
+    for segment, note in zip(journal, journal.notes, strict=True):
+        if not note:  # The header has no note.
             continue
-        group, places = marshal.loads(segment.note)
-        _move(group, places, segment.offset - len(PARQUET), pages, journal.size)
+        group, places = marshal.loads(note)
+        _move(group, places, segment.offset - len(PARQUET), pages, journal.end)
         row_groups.append(group)
     if pairs:
         stored = [{_KEY: (_BINARY, key), _VALUE: (_BINARY, value)} for key, value in pairs.items()]
