@@ -8,14 +8,17 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import chdir
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.packed import seven_zip
 from support.places import CHECKOUT
 
-LOADING = "docs/loading.md"
+IN_DUCKDB = ("docs/loading.md", "docs/queries.md")
+"""Pages whose SQL runs in DuckDB, in one session for each page."""
 MANY_SITES = "docs/tutorials/many-sites.md"
 PAGES = (
     "README.md",
@@ -29,7 +32,7 @@ PAGES = (
     "docs/publishing.md",
     "docs/changes.md",
     "docs/sqlite.md",
-    LOADING,
+    *IN_DUCKDB,
     *(f"docs/tutorials/{name}.md" for name in ("database", "dataset", "notebook")),
     MANY_SITES,
 )
@@ -164,27 +167,28 @@ def runnable(command: str) -> str:
     return "\n".join(line for line in command.splitlines() if line.startswith("so2docs "))
 
 
-def run_sql(block: str, folder: Path) -> None:
+def run_sql(block: str, folder: Path, session: Any) -> None:
     """Run statements in DuckDB; each query has rows."""
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect() as database:
-        database.execute(f"SET file_search_path = '{folder}'")
-        for statement in duckdb.extract_statements(block):
-            assert database.execute(statement).fetchall(), statement.query
+    for statement in session.extract_statements(block):
+        with chdir(folder):
+            rows = session.execute(statement).fetchall()
+        assert rows or not statement.query.lstrip().startswith(("SELECT", "FROM")), statement.query
 
 
 def run_blocks(page: str, folder: Path) -> None:
     """Run the blocks of a page, except commands that need a server or a missing program."""
     blocks = BLOCKS.findall((CHECKOUT / page).read_text(encoding="utf-8"))
     count = 0
+    session = pytest.importorskip("duckdb").connect() if page in IN_DUCKDB else None
     for script, language, block in blocks:
         if script:
             (folder / script).write_text(block, encoding="utf-8")
             count += 1
             continue
         if language == "sql":
-            if page == LOADING:
-                run_sql(block, folder)
+            if session is not None:
+                run_sql(block, folder, session)
+                count += 1
             continue
         if language == "python":
             names = re.findall(r"^(?:from|import) (\w+)", block, re.MULTILINE)

@@ -107,18 +107,3 @@ def test_answers(folder: Path, database: Any, pairs: list[tuple[Row, Row]]) -> N
     ).fetchall()
     assert len(rows) > 2000
     assert rows == expected
-
-
-def test_blocks_run_in_order_on_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    monkeypatch.chdir(tmp_path)
-    with duckdb.connect() as connection:
-        for language, code in re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE):
-            if language == "sql":
-                connection.execute(code)
-            elif language == "python":
-                run_python("-c", code)
-            else:
-                for line in code.splitlines():
-                    shell(line.rpartition("&& ")[2].removeprefix("$ "), tmp_path)
-    assert list(tmp_path.glob("yeast/Posts.parquet"))
