@@ -86,10 +86,13 @@ class _OfDate(RowSink):
         self._dates = read_dates(data, self._table.dated_by)
         if not self._is_compiled or not self._dates:
             return None
-        existed = self._existence.judge(self._dates)
+        return self._add_dated(data, existed=self._existence.judge(self._dates))
+
+    def _add_dated(self, data: bytes, *, existed: bool | None) -> Added | None:
+        """Process a slice of which all rows existed, none, or some (None)."""
         if existed is None:
             return None
-        return super().add_compiled(data) if existed else self._add_later(data)
+        return self._add_compiled(data) if existed else self._add_later(data)
 
     def _add_later(self, data: bytes) -> Added | None:
         """Process a slice whose rows were all created after the date."""
@@ -188,10 +191,10 @@ class _RowsOfDate(_OfDate, NestedSink):
 class _VotesOfDate(_RowsOfDate):
     """Counts the votes after the date apart if later questions are restored, too."""
 
-    def _add_compiled(self, data: bytes) -> Added | None:
-        if self._date != self._existence and not self._date.judge(self._dates or [b""]):
-            return None
-        return super()._add_compiled(data)
+    def _add_dated(self, data: bytes, *, existed: bool | None) -> Added | None:
+        if existed and not self._date.judge(self._dates or []):
+            existed = None
+        return super()._add_dated(data, existed=existed)
 
     def add(self, rows: list[Row]) -> None:
         name = self._table.dated_by
@@ -227,69 +230,51 @@ class _HistoryOfDate(_RowsOfDate):
         self._noted: dict[int, set[int]] = {LINKED: set(), MOVED: set()}
 
     def add(self, rows: list[Row]) -> None:
-        self.look_up()
+        name = self._table.dated_by
+        existing = self.opt_outs.filter(self._existence.select(rows, name), self.buffer)
+        self._add_later_events(rows)
+        self._add_events(table_rows.reject(self.buffer, self._table, existing))
+
+    def _add_dated(self, data: bytes, *, existed: bool | None) -> Added | None:
+        compiled = core.read_records(data, _WHOLE_HISTORY)
+        if compiled is None:
+            return None
+        added, keys, json = compiled
+        rows = [orjson.loads(json[start:end]) for *_, start, end in walk(keys)]
+        self._add_later_events(rows)
+        self._add_events(self._existence.select(rows, self._table.dated_by))
+        return added
+
+    def _add_later_events(self, rows: list[Row]) -> None:
+        """File the keys of the rows after the date."""
         name = self._table.dated_by
         later = [row for row in rows if not self._existence.includes(row.get(name))]
-        existing = self._existence.select(rows, name)
         self.buffer.filtered += len(later)
-        self._add_records(LATER, _list_later(later))
-        existing = self.opt_outs.filter(existing, self.buffer)
-        usable = table_rows.reject(self.buffer, self._table, existing)
-        texts = [(row["PostId"], row["PostHistoryTypeId"], orjson.dumps(row)) for row in usable]
-        self._add_records(REVISION, (text for text in texts if text[1] in RESTORING))
+        self._file(LATER, _list_later(later))
+
+    def _add_events(self, rows: list[Row]) -> None:
+        """File usable rows that existed."""
+        texts = [(row["PostId"], row["PostHistoryTypeId"], orjson.dumps(row)) for row in rows]
+        self._file(REVISION, (text for text in texts if text[1] in RESTORING))
         self._noted[LINKED].update(_find_linked_posts(b" ".join(json for *_, json in texts)))
-        if self._is_nested:
-            table_rows.add_usable(
-                self.buffer, self._table, usable, self._known.find, self._projection
-            )
-        else:
-            self.buffer.filtered += len(usable)
+        if not self._is_nested:
+            self.buffer.filtered += len(rows)
+            return
+        nested = RecordBuffer()
+        table_rows.add_usable(nested, self._table, rows, Unknown().find, self._projection)
+        self.buffer.filtered += nested.filtered
+        for records in nested.buckets.values():
+            self.add_records(bytes(records.keys), bytes(records.json))
 
-    def _add_records(self, kind: int, events: Iterable[tuple[int, int, bytes]]) -> None:
+    def _file(self, kind: int, events: Iterable[tuple[int, int, bytes]]) -> None:
         """File records of events, given by post id, type and JSON."""
-        keys, jsons = self._make_records(kind, events)
-        table_rows.add_records(self.buffer, keys, jsons, self._known.find)
-
-    def _make_records(
-        self, kind: int, events: Iterable[tuple[int, int, bytes]]
-    ) -> tuple[bytes, bytes]:
         keys, jsons = bytearray(), bytearray()
         for post_id, event_type, json in events:
             keys += KEY.pack(0, post_id, event_type, len(json) << 4 | kind)
             jsons += json
             if event_type == MERGE:
                 self._noted[MOVED].add(post_id)
-        return bytes(keys), bytes(jsons)
-
-    def _add_compiled(self, data: bytes) -> Added | None:
-        revisions = core.read_records(data, _WHOLE_HISTORY)
-        nested = core.read_records(data, self._table) if self._is_nested else None
-        if revisions is None or (self._is_nested and nested is None):
-            return None
-        added, keys, json = revisions
-        self._read.append(self._make_records(REVISION, _list_revisions(keys, json)))
-        self._noted[LINKED].update(_find_linked_posts(json))
-        self.buffer.filtered += added[0]
-        if nested is not None:
-            _, keys, json = nested
-            self.buffer.filtered -= len(keys) // KEY.size
-            self._read.append((keys, json))
-        return added
-
-    def _add_later(self, data: bytes) -> Added | None:
-        compiled = core.read_records(data, _WHOLE_HISTORY)
-        if compiled is None:
-            return None
-        added, keys, json = compiled
-        rows = list[Row]()
-        for _, post_id, _, _, start, end in walk(keys):
-            kind = _event_type(json, start, end)
-            if kind in REVEALING:
-                row = {"PostId": post_id, "PostHistoryTypeId": kind}
-                rows.append(orjson.loads(json[start:end]) if kind == MERGE else row)
-        self._read.append(self._make_records(LATER, _list_later(rows)))
-        self.buffer.filtered += added[0]
-        return added
+        self.add_records(bytes(keys), bytes(jsons))
 
     def finish(self) -> None:
         """Write the remaining records, and the noted posts."""
@@ -343,22 +328,6 @@ def _list_later(rows: Iterable[Row]) -> Iterator[tuple[int, int, bytes]]:
         elif match := _ORIGIN.match(str(row.get("Comment", ""))):
             values = {"CreationDate": row.get("CreationDate", ""), "Origin": int(match[1])}
             yield post_id, kind, orjson.dumps(values)
-
-
-_TYPE = re.compile(rb'\{"Id":-?\d+,"PostHistoryTypeId":(\d+),')
-
-
-def _list_revisions(keys: bytes, json: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield post id, type and JSON of the history rows that posts are restored from."""
-    for _, post_id, _, _, start, end in walk(keys):
-        kind = _event_type(json, start, end)
-        if kind in RESTORING:
-            yield post_id, kind, json[start:end]
-
-
-def _event_type(json: bytes, start: int, end: int) -> int:
-    match = _TYPE.match(json, start, end)
-    return int(match[1] if match else orjson.loads(json[start:end])["PostHistoryTypeId"])
 
 
 def _without_json(keys: bytes) -> tuple[bytes, bytes]:
