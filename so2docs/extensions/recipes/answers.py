@@ -29,12 +29,11 @@ user id are user -1, called "Community" in every dump; authors missing from User
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import accumulate, groupby, islice
+from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -208,7 +207,7 @@ def pairs(
     Args:
         question: The document.
         conversational: Whether to make messages in place of texts.
-        selection: `max_days`, and arguments of `draw_pairs`.
+        selection: Arguments of `draw_pairs`.
     """
     for asked, chosen, rejected, others in _pairs(question, **selection):
         record: Record = {
@@ -243,15 +242,10 @@ def paired(question: Document, **selection: Any) -> Iterator[Record]:
         }
 
 
-def _pairs(
-    question: Document, *, max_days: int | None = None, **selection: Any
-) -> Iterator[tuple[str, str, str, Record]]:
+def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str, Record]]:
     """Yield for each pair: question, better answer, worse answer, other fields of the record."""
     scored = [(posts.preference_score(answer, question), answer) for answer in rank(question)]
     scored.sort(key=lambda pair: -pair[0])
-    if max_days is not None:
-        dates = [_microseconds(answer) for _, answer in scored]
-        selection |= {"dates": dates, "apart": max_days * _DAY}
     drawn = draw_pairs([score for score, _ in scored], question["Id"], **selection)
     if not drawn:
         return
@@ -269,27 +263,8 @@ def _pairs(
         yield asked, posts.text(chosen), posts.text(rejected), others
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DAY = timedelta(days=1) // timedelta.resolution
-
-
-def _microseconds(post: Document) -> int | None:
-    """Return the date of a post in microseconds since 1970; None if it is not a date."""
-    try:
-        date = datetime.fromisoformat(str(post.get("CreationDate")))
-        return (date.replace(tzinfo=date.tzinfo or UTC) - _EPOCH) // timedelta.resolution
-    except (OverflowError, ValueError):
-        return None
-
-
 def draw_pairs(
-    scores: list[int],
-    seed: int,
-    *,
-    min_margin: int = 1,
-    best: bool = False,
-    dates: list[int | None] | None = None,
-    apart: int = 0,
+    scores: list[int], seed: int, *, min_margin: int = 1, best: bool = False
 ) -> list[tuple[int, int]]:
     """Draw up to ten pairs of answers; return the indexes of the better and the worse of each pair.
 
@@ -301,29 +276,16 @@ def draw_pairs(
         seed: Seed of the draw.
         min_margin: Minimum difference between the scores of a pair.
         best: Draw only pairs whose better answer is the first.
-        dates: Dates of the answers, None for an unknown one; without a list, any dates pass.
-        apart: Maximum difference between the dates of a pair.
     """
     rising = [-score for score in scores]
     starts = [
         bisect_right(rising, score + min_margin - 1) for score in (rising[:1] if best else rising)
     ]
-    if dates is None:
-        worse_answers = [len(scores) - start for start in starts]
-    else:
-        worse_answers = _count_near(starts, dates, apart)
-    ends = list(accumulate(worse_answers))
-    total = ends[-1] if ends else 0
+    ends = list(accumulate(len(scores) - start for start in starts))
     drawn = []
-    for number in draw_numbers(total, MOST_PAIRS, seed):
+    for number in draw_numbers(ends[-1] if ends else 0, MOST_PAIRS, seed):
         better = bisect_right(ends, number)
-        worse = range(starts[better], len(scores))
-        place = number - ends[better] + worse_answers[better]
-        if dates is None:
-            drawn.append((better, worse[place]))
-        else:
-            near = (i for i in worse if _is_near(dates[better], dates[i], apart))
-            drawn.append((better, next(islice(near, place, None))))
+        drawn.append((better, len(scores) + number - ends[better]))
     return drawn
 
 
@@ -338,26 +300,6 @@ def draw_numbers(total: int, most: int, seed: int) -> list[int]:
     while len(numbers) < min(most, total):
         numbers.add(int(draw() * total))
     return sorted(numbers)
-
-
-def _is_near(one: int | None, other: int | None, apart: int) -> bool:
-    return one is not None and other is not None and abs(one - other) <= apart
-
-
-def _count_near(starts: list[int], dates: list[int | None], apart: int) -> list[int]:
-    """Count for each better answer the answers from its start on that are near in time.
-
-    The starts ascend, so each answer is added once, from the last to the first.
-    """
-    counts, added, end = [0] * len(starts), list[int](), len(dates)
-    for better in reversed(range(len(starts))):
-        for date in dates[starts[better] : end]:
-            if date is not None:
-                insort(added, date)
-        end = min(end, starts[better])
-        if (date := dates[better]) is not None:
-            counts[better] = bisect_right(added, date + apart) - bisect_left(added, date - apart)
-    return counts
 
 
 class _Texts(TypedDict):
@@ -420,16 +362,6 @@ def _check_form(*, conversational: bool = False, form: str = "trl", **others: An
         )
 
 
-MIN_MARGIN = Setting(
-    "min_margin", "Minimum difference between the scores of two answers.", int, 1, least=1
-)
-MAX_DAYS = Setting(
-    "max_days",
-    "Leave out pairs whose answers were created more than this many days apart.",
-    int,
-    usually="any time",
-    least=0,
-)
 PAIRS = replace(
     QA,
     name="pairs",
@@ -445,8 +377,9 @@ PAIRS = replace(
             "trl",
             choices=("trl", "paired"),
         ),
-        MIN_MARGIN,
-        MAX_DAYS,
+        Setting(
+            "min_margin", "Minimum difference between the scores of two answers.", int, 1, least=1
+        ),
         replace(BEST, help="Use only pairs whose better answer is the best of all."),
     ),
     variants={

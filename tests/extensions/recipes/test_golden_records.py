@@ -27,7 +27,6 @@ RECIPES: dict[str, dict[str, Any]] = {
     "preferences": {"recipe": "preferences"},
     "pairs": {"recipe": "pairs"},
     "pairs-margin": {"recipe": "pairs", "settings": "min_margin=2"},
-    "pairs-days": {"recipe": "pairs", "settings": {"max_days": 1}},
     "pairs-best": {"recipe": "pairs", "settings": {"best": True}},
     "pairs-conversational": {"recipe": "pairs", "settings": {"conversational": True}},
     "pairs-paired": {"recipe": "pairs", "settings": {"form": "paired", "best": True}},

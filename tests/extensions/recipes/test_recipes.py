@@ -274,27 +274,6 @@ def test_every_pair_of_a_few_answers(scores: list[int]) -> None:
     assert draw_pairs(scores, 1) == every
 
 
-def test_pairs_near_in_time_are_drawn_from_all_such_pairs() -> None:
-    """`max_days` applies before the draw, so a question gives ten pairs if it has ten."""
-    scores = [5] * 10 + [4] * 20 + [0] * 300
-    dates: list[int | None] = [10_000 * place for place in range(330)]
-    dates[5:30:5] = [10_000 * place for place in range(295, 300)]
-    dates[7] = None
-    near = {
-        (a, b)
-        for a, one in enumerate(dates)
-        for b, other in enumerate(dates)
-        if scores[a] > scores[b] and one is not None and other is not None
-        if abs(one - other) <= 20_000
-    }
-    drawn = [
-        pair for seed in range(200) for pair in draw_pairs(scores, seed, dates=dates, apart=20_000)
-    ]
-    assert len(drawn) == 2_000
-    assert {*drawn} == near
-    assert draw_pairs(scores, 1, dates=[None] * 330, apart=10**9) == []
-
-
 def test_prompt_and_completion_are_joined_between_two_tokens() -> None:
     """The patterns are those of GPT-2 and GPT-4, with classes of ASCII."""
     answer = {"Id": 2, "Score": 1}
