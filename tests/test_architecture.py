@@ -103,6 +103,7 @@ ONLY_USERS = {
         "extensions.spark.jobs",
     },
     "sqlite3": {
+        "extensions.recipes.duplicates",
         "extensions.tables.sqlite_writer",
         "commands",
         "extensions.serve.agents",

@@ -8,20 +8,18 @@ attribution. Here, `attribution` has the licences and authors of both questions:
 the order of the pairs, so that trainers that use all columns of a subset get only the texts.
 
 A link names a question in another document. The records of a document are therefore the question,
-and the ids of the originals. At the end, two sorts bring each original to its duplicates: the links
-are sorted by original, joined with the questions, and sorted by duplicate. Everything is read and
-written from start to end, in bounded memory.
+and the ids of the originals. At the end, a temporary database joins the links with the questions
+that they name, in bounded memory.
 """
 
 from __future__ import annotations
 
-import heapq
 import os
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import closing
 from functools import partial
-from tempfile import TemporaryFile
-from typing import IO, Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import orjson
 
@@ -30,6 +28,7 @@ from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.recipe import Document, Recipe, Record, SetFile
 from so2docs.extensions.recipes.record_sets import README, finish_set
 from so2docs.output.file import Output
+from so2docs.plugin import temporary_folder
 
 _DUPLICATE = 3
 """`LinkTypeId` of links to originals: table LinkTypes of the Stack Exchange Data Explorer."""
@@ -63,77 +62,47 @@ def duplicates(question: Document) -> Iterator[Record]:
     }
 
 
-_MOST_BYTES = 1 << 24
-"""Number of bytes that a sort keeps in memory, as lines that take up to twice as much."""
-
-_OFFSET = 1 << 63
-"""Added to ids, so that negative ids sort before positive ones."""
-
-
-class Sorter(AbstractContextManager["Sorter"]):
-    """Sorts lines by two ids. Lines that do not fit in memory are in sorted temporary files.
-
-    Args:
-        folder: Folder for temporary files, which have no names.
-        most_bytes: Number of bytes to keep in memory.
-    """
-
-    def __init__(self, folder: str, most_bytes: int = _MOST_BYTES) -> None:
-        self._folder = folder
-        self._most_bytes = most_bytes
-        self._lines: list[bytes] = []
-        self._bytes = 0
-        self._files = ExitStack()
-        self._runs: list[IO[bytes]] = []
-
-    def __exit__(self, *exception: object) -> None:
-        self._files.close()
-
-    def add(self, first: int, second: int, data: bytes = b"") -> None:
-        """Add a line, which contains no line break."""
-        line = b"%020d %020d %b\n" % (first + _OFFSET, second + _OFFSET, data)
-        self._lines.append(line)
-        self._bytes += len(line)
-        if self._bytes >= self._most_bytes:
-            self._write_run()
-
-    def _write_run(self) -> None:
-        self._lines.sort()
-        with explain(self._folder):
-            run = self._files.enter_context(TemporaryFile(dir=self._folder))  # noqa: SIM115
-            run.writelines(self._lines)
-            run.seek(0)
-        self._runs.append(run)
-        self._lines, self._bytes = [], 0
-
-    def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the ids and the data of all lines in ascending order."""
-        self._lines.sort()
-        for line in heapq.merge(*self._runs, self._lines):
-            first, second, data = line[:-1].split(b" ", 2)
-            yield int(first) - _OFFSET, int(second) - _OFFSET, data
-
-
 _START = b'{"%b":{"id":' % _QUESTION.encode()
 
 
-def _questions(part: str) -> Iterator[tuple[int, bytes]]:
-    """Yield id and record of each question, in ascending order."""
+_TABLES = """
+CREATE TABLE links (duplicate, original, PRIMARY KEY (duplicate, original)) WITHOUT ROWID;
+CREATE TABLE questions (id INTEGER PRIMARY KEY, json BLOB);
+"""
+_PAIRS = """
+SELECT d.json, o.json FROM links l JOIN questions d ON d.id = l.duplicate
+JOIN questions o ON o.id = l.original WHERE d.json NOT NULL AND o.json NOT NULL
+ORDER BY l.duplicate, l.original
+"""
+
+
+def _links(part: str) -> Iterator[tuple[int, int]]:
+    """Yield the ids of each duplicate and its originals."""
+    with open(part, "rb") as lines:
+        for line in lines:
+            if not line.startswith(_START):
+                link = orjson.loads(line)[_LINKS]
+                yield from ((link["id"], original) for original in link["originals"])
+
+
+def _questions(part: str) -> Iterator[tuple[bytes, int]]:
+    """Yield record and id of each question."""
     with open(part, "rb") as lines:
         for line in lines:
             if line.startswith(_START):
-                yield int(line[len(_START) : line.index(b",")]), line[:-1]
+                yield line, int(line[len(_START) : line.index(b",")])
 
 
-def _join(part: str, links: Sorter) -> Iterator[tuple[int, int, bytes, bytes]]:
-    """Yield each link with the record of the question that it names first, if there is one."""
-    questions = _questions(part)
-    question_id, question = next(questions, (_OFFSET, b""))
-    for first, second, data in links:
-        while question_id < first:
-            question_id, question = next(questions, (_OFFSET, b""))
-        if question_id == first:
-            yield first, second, data, question
+def _join(part: str, folder: str) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the records of each duplicate and its original, in the order of their ids."""
+    path = os.path.join(folder, "pairs.db")
+    with explain(path), closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {_TABLES} BEGIN")
+        database.executemany("INSERT INTO links VALUES (?, ?)", _links(part))
+        for column in ("duplicate", "original"):
+            database.execute(f"INSERT OR IGNORE INTO questions (id) SELECT {column} FROM links")
+        database.executemany("UPDATE questions SET json = ? WHERE id = ?", _questions(part))
+        yield from database.execute(_PAIRS)
 
 
 def write_pairs(part: str, outputs: Mapping[str, Output]) -> int:
@@ -143,18 +112,10 @@ def write_pairs(part: str, outputs: Mapping[str, Output]) -> int:
         part: Path of the temporary file of records.
         outputs: The files to write, by name.
     """
-    count, folder = 0, os.path.dirname(part)
-    with Sorter(folder) as by_original, Sorter(folder) as by_duplicate:
-        with open(part, "rb") as lines:
-            for line in lines:
-                if not line.startswith(_START):
-                    link = orjson.loads(line)[_LINKS]
-                    for original in link["originals"]:
-                        by_original.add(original, link["id"])
-        for original, duplicate, _, question in _join(part, by_original):
-            by_duplicate.add(duplicate, original, question)
-        for *_, original_question, question in _join(part, by_duplicate):
-            pair = [orjson.loads(text)[_QUESTION] for text in (question, original_question)]
+    count = 0
+    with temporary_folder(os.path.dirname(part)) as folder:
+        for texts_of_pair in _join(part, folder):
+            pair = [orjson.loads(text)[_QUESTION] for text in texts_of_pair]
             for name, parts in _TEXTS.items():
                 texts = ("\n\n".join(filter(None, map(side.get, parts))) for side in pair)
                 outputs[_FILES[name]].write(orjson.dumps(_columns(name, texts)) + b"\n")

@@ -1,6 +1,5 @@
-"""The recipe `duplicates`: its records, and the sort that joins them."""
+"""The recipe `duplicates`: its records, and the join of questions with their originals."""
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +8,8 @@ from support.dumps import row, write_dump
 from support.formats_read_back import jsonl
 
 import so2docs
-from so2docs.extensions.recipes.duplicates import Sorter
 
 SITE = "tea.example.com"
-
-
-@pytest.mark.parametrize("most_bytes", [1, 500, 1 << 20])
-def test_lines_are_sorted_by_two_ids(most_bytes: int, tmp_path: Path) -> None:
-    dice = random.Random(1)
-    ids = [dice.choice((-(1 << 62), -3, 0, 7, 11, 1 << 62)) for _ in range(400)]
-    lines = [(ids[number], ids[number + 200], b"a b%d" % number) for number in range(200)]
-    with Sorter(str(tmp_path), most_bytes) as sorter:
-        for line in lines:
-            sorter.add(*line)
-        assert list(sorter) == sorted(lines)
-    assert not list(tmp_path.iterdir())
 
 
 def test_pairs_and_their_attribution(tmp_path: Path) -> None:
