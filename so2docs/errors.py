@@ -259,17 +259,6 @@ class ArchiveError(DumpError):
 class StrictError(DumpError):
     """With `strict`, a row would have to be repaired or left out."""
 
-    def __init__(
-        self,
-        path: str,
-        problem: str,
-        location: Location | None = None,
-        excerpt: bytes | None = None,
-    ) -> None:
-        counted = "the dump is converted, and the report counts what is repaired or left out"
-        advice = f"without {flag('errors', 'strict')}, {counted}"
-        super().__init__(path, problem, location, advice=advice, excerpt=excerpt)
-
 
 class ChangedDumpError(DumpError):
     """The dump was changed, shortened or replaced while it was read."""
@@ -309,12 +298,6 @@ class DiskFullError(So2docsError, OSError):
     errno = errno.ENOSPC
 
 
-def full_disk_error(place: object) -> DiskFullError:
-    """Make the error for a file or folder that cannot grow; `place` is empty if it is unknown."""
-    where = f"{place}: " if place else ""
-    return DiskFullError(f"{where}the disk is full", retry="free some space")
-
-
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
@@ -342,7 +325,8 @@ def convert_error(
     """
     where = getattr(error, "filename", None) if path is None else path
     if is_full(error):
-        return full_disk_error(where or "")
+        place = f"{where}: " if where else ""
+        return DiskFullError(f"{place}the disk is full", retry="free some space")
     parts = (where, problem if path is not None else "", getattr(error, "strerror", None) or error)
     return kind(": ".join(str(part) for part in parts if part), retry=retry)
 

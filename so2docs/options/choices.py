@@ -12,9 +12,6 @@ Compression = Literal["gzip", "zstd", "none"]
 Core = Literal["auto", "python", "compiled"]
 SplitBy = Literal["year", "month"]
 Errors = Literal["repair", "skip", "strict"]
-TableErrors = Literal["repair", "skip"]
-TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "arrow"]
-SqlSystem = Literal["postgres", "mysql"]
 
 
 FORMATS: dict[str, FormatTraits] = {

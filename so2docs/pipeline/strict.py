@@ -12,7 +12,7 @@ import orjson
 
 from so2docs.counts import RowCounts, list_by_name
 from so2docs.dump.dump import Dump
-from so2docs.errors import Location, StrictError
+from so2docs.errors import Location, StrictError, flag
 from so2docs.parse.rows import Malformed, parse, pieces, row_id
 
 
@@ -43,7 +43,7 @@ def locate_fault(
     location = Location(start.offset + at, line, last_id)
     opening, closing = dump.frame
     excerpt = opening + b"\n" + raw + closing
-    return StrictError(dump.path, f"has {problem} in the row", location, excerpt)
+    return _error(dump.path, f"has {problem} in the row", location, excerpt)
 
 
 def check_table(path: str, counts: RowCounts, decoded: int, strays: Iterator[bytes]) -> None:
@@ -56,18 +56,28 @@ def check_table(path: str, counts: RowCounts, decoded: int, strays: Iterator[byt
         strays: Lines of the side file for rows without a usable key.
     """
     if decoded:
-        raise StrictError(path, f"has {decoded:,} characters that its encoding does not allow")
+        raise _error(path, f"has {decoded:,} characters that its encoding does not allow")
     if counts.repaired_characters:
-        raise StrictError(path, f"has {counts.repaired_characters:,} forbidden characters")
+        raise _error(path, f"has {counts.repaired_characters:,} forbidden characters")
     if counts.strays:
         reasons = list_by_name(counts.strays)
-        raise StrictError(path, f"has strays, {reasons}; the first is {_name(next(strays))}")
+        raise _error(path, f"has strays, {reasons}; the first is {_name(next(strays))}")
 
 
 def check_strays(path: str, lines: list[bytes]) -> None:
     """Raise `StrictError` if there are strays, given as lines of the side file."""
     if lines:
-        raise StrictError(path, f"has a stray, {_name(lines[0])}")
+        raise _error(path, f"has a stray, {_name(lines[0])}")
+
+
+def _error(
+    path: str, problem: str, location: Location | None = None, excerpt: bytes | None = None
+) -> StrictError:
+    advice = (
+        f"without {flag('errors', 'strict')}, the dump is converted, and the report counts what is "
+        "repaired or left out"
+    )
+    return StrictError(path, problem, location, advice=advice, excerpt=excerpt)
 
 
 def _name(line: bytes) -> str:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, get_args
 
 from so2docs.options.choices import (
     BodyAs,
     Core,
-    SqlSystem,
-    TableErrors,
-    TableFormat,
 )
 from so2docs.options.option import entries, names
 from so2docs.options.table import PartFilters
 from so2docs.plugin import DUMP, OptionError, Shown, did_you_mean, flag, like, option
+
+TableErrors = Literal["repair", "skip"]
+TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "arrow"]
+SqlSystem = Literal["postgres", "mysql"]
 
 
 def _table_names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from so2docs.options.choices import SqlSystem
+from so2docs.extensions.tables.options import SqlSystem
 from so2docs.output.part_files import TargetKind
 from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Table, Type
 

@@ -19,7 +19,7 @@ from so2docs.counts import ChunkTally
 from so2docs.dump.opening import TableFile
 from so2docs.errors import explain
 from so2docs.extensions.tables.columns import TableColumns
-from so2docs.extensions.tables.options import TableOptions
+from so2docs.extensions.tables.options import SqlSystem, TableOptions
 from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.selection import RowSelection
 from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, loading_script
@@ -29,7 +29,6 @@ from so2docs.extensions.tables.writing import ENCODERS, EXTENSIONS, CsvEncoder, 
 from so2docs.options.choices import (
     DATABASE_ENDINGS,
     UNCOMPRESSED,
-    SqlSystem,
     split_compression,
 )
 from so2docs.output.new_files import new_folder

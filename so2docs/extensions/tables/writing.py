@@ -14,8 +14,9 @@ import orjson
 
 from so2docs.dump.kinds import PARQUET
 from so2docs.extensions.tables.columns import Batch, TableColumns
+from so2docs.extensions.tables.options import TableFormat
 from so2docs.extensions.tables.sql import Dialect
-from so2docs.options.choices import Compression, TableFormat
+from so2docs.options.choices import Compression
 from so2docs.output.formats import FileFormat
 from so2docs.output.part_files import FileState
 from so2docs.output.segments import Journal, Segment

@@ -29,8 +29,8 @@ import so2docs
 from so2docs.dump import storage
 from so2docs.dump.dump import Dump
 from so2docs.extensions.tables import tables as flat_tables
-from so2docs.extensions.tables.options import TableOptions
-from so2docs.options.choices import BodyAs, Core, TableFormat
+from so2docs.extensions.tables.options import TableFormat, TableOptions
+from so2docs.options.choices import BodyAs, Core
 from so2docs.options.option import entries
 from so2docs.options.table import Options
 from so2docs.output.product import ExistingOutputError

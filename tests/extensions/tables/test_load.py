@@ -30,8 +30,8 @@ from support.servers import Command, find_program, make_short_folder, run_postgr
 from support.table_sites import SITE
 
 import so2docs
+from so2docs.extensions.tables.options import SqlSystem
 from so2docs.extensions.tables.sql import DIALECTS, loading_script
-from so2docs.options.choices import SqlSystem
 from so2docs.schema import DUMP, Table
 
 ARCHIVES = ("beer.stackexchange.com", "eosio.meta.stackexchange.com")
