@@ -73,13 +73,6 @@ def test_any_rows_in_any_chunks(
     assert len(rows) == tally.questions + tally.answers + tally.strays.total()
 
 
-def test_a_document_is_its_rows_joined() -> None:
-    rows = [answer(3, 1), question(1, Title="t"), answer(2, 1)]
-    (document,), _, _ = nested(rows, [], "id", 1)
-    assert list(document) == ["Id", "PostTypeId", "Title", "Answers"]
-    assert [found["Id"] for found in document["Answers"]] == [2, 3]
-
-
 def test_sums_votes_while_reading_blocks() -> None:
     """Votes in random order: every block has votes of every post."""
     rng = random.Random(1)

@@ -4,8 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.dumps import END, START, question, some_rows, write_dump
 
 from so2docs.dump.dump import Dump, open_dump, slices
@@ -46,11 +44,6 @@ def test_every_chunk_size(dump: Dump) -> None:
     for chunk_bytes in (*range(1, 60), 100, 10_000):
         for slice_bytes in (1, 2, 3, 5, 8, 13, 50, 100, 10_000):
             check(dump, chunk_bytes, slice_bytes)
-
-
-@given(st.integers(1, 500), st.integers(1, 500))
-def test_any_sizes(dump: Dump, chunk_bytes: int, slice_bytes: int) -> None:
-    check(dump, chunk_bytes, slice_bytes)
 
 
 def test_a_row_longer_than_any_window(tmp_path: Path) -> None:
