@@ -33,7 +33,7 @@ from so2docs.errors import (
     flag,
     run_again,
 )
-from so2docs.store.blocks import REJECTED, Block, BlockReader, Budget
+from so2docs.store.blocks import Block, BlockReader, Budget
 from so2docs.store.disk import lock_file
 
 INDEX = "index.sqlite"
@@ -247,7 +247,7 @@ class StateDatabase:
         self.run((sql, rows), commits=commits)
 
 
-FORMAT = 11
+FORMAT = 12
 """Version of the index and the block files."""
 
 SEQUENCE_BITS = 32
@@ -449,8 +449,7 @@ class Spill:
             (bucket, size)
             for bucket, size in self._database.rows(
                 "SELECT bucket, sum(raw_size) FROM blocks "
-                f"WHERE bucket <> ? AND {self._is_merged()} GROUP BY bucket ORDER BY bucket",
-                [REJECTED],
+                f"WHERE bucket IS NOT NULL AND {self._is_merged()} GROUP BY bucket ORDER BY bucket"
             )
         ]
 

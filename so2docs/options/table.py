@@ -470,14 +470,6 @@ class Options:
         return self.transform.changes_documents or self.later_body != "html"
 
     @property
-    def needs_all_keys(self) -> bool:
-        """Whether the keys of posts outside the sample must be kept with the other keys.
-
-        Rows of other tables that belong to these posts then count as filtered, not as strays.
-        """
-        return bool(self.tables) and self.filters.sample is not None
-
-    @property
     def tables(self) -> tuple[str, ...]:
         """The tables to read besides the posts, in the order of nesting."""
         return tuple(name for name in TABLES if name in self.nest or name in self.step_tables)

@@ -57,8 +57,6 @@ class RecordBuffer:
         filtered: Number of rows rejected by a filter.
         dropped: Number of posts and comments filtered because a list to drop names their author or
             the post itself.
-        rejected: Keys of rejected posts without a bucket, which are needed only to find repeated
-            ids.
         reserved: Names forbidden for attributes, since documents use them for other values.
         first_day: The day on which the oldest post was created; empty if unknown.
         last_day: The day on which the latest post was created; empty if unknown.
@@ -71,7 +69,6 @@ class RecordBuffer:
     other_types: Counter[int] = field(default_factory=Counter)
     filtered: int = 0
     dropped: int = 0
-    rejected: bytearray = field(default_factory=bytearray)
     reserved: frozenset[str] = RESERVED
     first_day: str = ""
     last_day: str = ""

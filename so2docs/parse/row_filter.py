@@ -17,7 +17,6 @@ from so2docs.parse.filters import (
 )
 from so2docs.parse.keys import (
     ANSWER,
-    KEY,
     PAIR_BYTES,
     QUESTION,
     REJECTED_ANSWER,
@@ -37,17 +36,9 @@ class RowFilter:
     Args:
         filters: The filters.
         projection: Changes the posts that pass; None to leave them unchanged.
-        all_keys: Whether to keep the keys of posts outside the sample with the other keys.
     """
 
-    def __init__(
-        self,
-        filters: Filters,
-        projection: Projection | None,
-        *,
-        all_keys: bool = False,
-    ) -> None:
-        self._all_keys = all_keys
+    def __init__(self, filters: Filters, projection: Projection | None) -> None:
         self._sample = filters.sample
         self._drops_fabricated = filters.drop_fabricated
         self._opt_outs = OptOuts(filters, POSTS)
@@ -82,8 +73,7 @@ class RowFilter:
                     passed.append(row)
                 continue
             sampled = self._sample is None or is_sampled(ids[1], self._sample)
-            passes = self.passes(ids[0], row)
-            if passes and sampled and not is_dropped:
+            if sampled and not is_dropped and self.passes(ids[0], row):
                 passed.append(row)
                 continue
             # Keep the keys in the order of the dump, because the first post with a repeated id is
@@ -91,8 +81,11 @@ class RowFilter:
             if passed:
                 posts.add(buffer, passed, self._projection)
                 passed = []
-            json = self.keep_of_rejected(ids[0], row)
-            _reject(ids, buffer, json, in_bucket=sampled or self._all_keys)
+            kind, question_id, post_id = ids
+            rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
+            json = self.keep_of_rejected(kind, row)
+            buffer.pairs += buffer.add(question_id, post_id, 0, rejected, json)[:PAIR_BYTES]
+            buffer.filtered += 1
         posts.add(buffer, passed, self._projection)
 
     def passes(self, kind: int, row: Row) -> bool:
@@ -104,19 +97,6 @@ class RowFilter:
     def keep_of_rejected(self, kind: int, row: Row) -> bytes:
         """Return the JSON to keep of a rejected post; usually only its key is kept."""
         return b""
-
-
-def _reject(ids: _Ids, buffer: RecordBuffer, json: bytes, *, in_bucket: bool) -> None:
-    """Store the key of a rejected post: in its bucket if `in_bucket`, otherwise in `rejected`."""
-    kind, question_id, post_id = ids
-    rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
-    if in_bucket:
-        key = buffer.add(question_id, post_id, 0, rejected, json)
-    else:
-        key = KEY.pack(question_id, post_id, 0, rejected)
-        buffer.rejected += key
-    buffer.pairs += key[:PAIR_BYTES]
-    buffer.filtered += 1
 
 
 def _reject_rows_of(row: Row, buffer: RecordBuffer) -> None:

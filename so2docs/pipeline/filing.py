@@ -45,7 +45,7 @@ from so2docs.schema import (
     Row,
     Table,
 )
-from so2docs.store.blocks import REJECTED, Block, BlockReader, BlockWriter, check_blocks_match
+from so2docs.store.blocks import Block, BlockReader, BlockWriter, check_blocks_match
 from so2docs.store.id_map import IdMap
 from so2docs.store.users import CLASS_BITS
 
@@ -138,9 +138,6 @@ class RowSink(Visitor):
         if sum(len(bucket.json) for bucket in buckets.values()) > _MOST_BUFFERED:
             least = 0
         self._write_buckets(buffer, least)
-        if buffer.rejected and len(buffer.rejected) >= least:
-            self._writer.write(REJECTED, buffer.rejected, bytearray())
-            buffer.rejected = bytearray()
         if buffer.strays and len(buffer.strays) >= least:
             self._writer.write(None, bytearray(), buffer.strays)
             buffer.strays = bytearray()
@@ -195,9 +192,7 @@ class PostSink(RowSink):
             self._filter = self._make_filter()
 
     def _make_filter(self) -> RowFilter:
-        options = self._options
-        keys = options.needs_all_keys
-        return RowFilter(options.filters.of_rows, self._projection, all_keys=keys)
+        return RowFilter(self._options.filters.of_rows, self._projection)
 
     def add(self, rows: list[Row]) -> None:
         """File parsed rows."""

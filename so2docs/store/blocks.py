@@ -31,9 +31,6 @@ The default table gives 0.27 to 0.33, but takes 0.2 to 0.6 s more. Level -1 take
 gives up to 0.46, above the promised limit of 0.4. LZ4 takes 0.6 of the time of level 1, but
 gives 0.39 to 0.47; ISA-L's deflate takes nearly as long as level 1."""
 
-REJECTED = 1 << 60
-"""Bucket number above those of all question ids; for keys of rejected posts without a bucket."""
-
 _MOST_FILES = 200
 
 

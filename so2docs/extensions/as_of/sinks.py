@@ -158,7 +158,7 @@ class _PostsOfDate(_OfDate, PostSink):
 
 class _FilterOfDate(RowFilter):
     def __init__(self, options: Options, projection: Projection | None) -> None:
-        super().__init__(options.filters.of_rows, projection, all_keys=options.needs_all_keys)
+        super().__init__(options.filters.of_rows, projection)
         self._date, self._existence = Existence.of_dates(options)
 
     def passes(self, kind: int, row: Row) -> bool:
