@@ -239,12 +239,15 @@ class StateDatabase:
             raise self.damage_error(f"the value of {name}")
         return json.loads(value)
 
-    def put(self, values: dict[str, Any], *, commits: bool = True) -> None:
-        """Store JSON values under their names in a transaction, as `run` does."""
-        texts = {name: json.dumps(value) for name, value in values.items()}
+    def put(self, name: str, value: Any, *, commits: bool = True) -> None:
+        """Store a JSON value under a name.
+
+        Without `commits`, it is committed with the next chunk or value. A session that is killed
+        before then stores nothing, and the next session repeats the work.
+        """
+        text = json.dumps(value)
         sql = "INSERT OR REPLACE INTO state (name, value, crc) VALUES (?, ?, ?)"
-        rows = [(name, text, checksum(name, text)) for name, text in texts.items()]
-        self.run((sql, rows), commits=commits)
+        self.run((sql, [(name, text, checksum(name, text))]), commits=commits)
 
 
 FORMAT = 12
@@ -298,19 +301,8 @@ class Spill:
             if not paths:
                 clear(self.folder)
             raise
-        self.get, self.put_all = self._database.get, self._database.put
+        self.get, self.put = self._database.get, self._database.put
         self._run: int = self.get("run") or 0
-
-    def put(self, name: str, value: Any) -> None:
-        """Store a JSON value under `name`, committed at once."""
-        self.put_all({name: value})
-
-    def put_later(self, values: dict[str, Any]) -> None:
-        """Store JSON values under their names; they are committed with the next chunk or value.
-
-        A session that is killed before then stores nothing, and the next session repeats the work.
-        """
-        self._database.put(values, commits=False)
 
     def close(self) -> None:
         """Close the spill, so that another process can resume it."""

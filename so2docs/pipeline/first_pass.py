@@ -84,7 +84,7 @@ class FirstPass:
         end = self.end
         if end is None:
             end = self.read(workers, tallies, posts_map, seen_ids)
-            self.spill.put_later({f"end of {self.table.name}": asdict(end)})
+            self.spill.put(f"end of {self.table.name}", asdict(end), commits=False)
         else:
             with self.progress.step(self.file.label, self.file.work, 1, 1):
                 pass

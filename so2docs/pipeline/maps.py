@@ -41,7 +41,7 @@ def map_posts(spill: Spill) -> str:
                 fields = integers(keys)
                 posts.add(fields[1::_FIELDS], fields[::_FIELDS])
             posts.finish()
-        spill.put_later({_POSTS_ARE_MAPPED: True})
+        spill.put(_POSTS_ARE_MAPPED, True, commits=False)
     return path
 
 

@@ -74,7 +74,7 @@ def claim(
         chunk_bytes = before["chunks"]
         check_identity(spill, before, now, times)
     label = {"format": FORMAT, "record": now.as_dict(), "times": times, "chunks": chunk_bytes}
-    spill.put_later({"made from": label})
+    spill.put("made from", label, commits=False)
     return chunk_bytes
 
 
