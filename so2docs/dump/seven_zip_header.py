@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePath
 from typing import BinaryIO, NamedTuple, NoReturn
@@ -31,13 +31,11 @@ _MOST_HEADER = 16 * 1024 * 1024
 _MOST_FILES = 100_000
 _MOST_METHODS = 32
 """Maximum number of methods of a block: the limit of 7-Zip."""
-_MOST_PROPERTIES = 100
-"""Maximum number of properties in a list. 7-Zip knows 20, and repeats only padding."""
 
-_END, _HEADER, _ARCHIVE_PROPERTIES, _MAIN_STREAMS, _FILES = 0, 1, 2, 4, 5
+_END, _HEADER, _MAIN_STREAMS, _FILES = 0, 1, 4, 5
 _PACK_INFO, _UNPACK_INFO, _SUBSTREAMS_INFO, _SIZE, _CRC, _FOLDER = range(6, 12)
 _UNPACK_SIZES, _STREAM_COUNTS, _EMPTY_STREAMS, _EMPTY_FILES = range(12, 16)
-_NAMES, _ENCODED_HEADER, _PADDING = 17, 23, 25
+_NAMES, _ENCODED_HEADER = 17, 23
 
 STORED, LZMA, LZMA2, BZIP2 = b"\x00", b"\x03\x01\x01", b"\x21", b"\x04\x02\x02"
 _ENCRYPTED = b"\x06\xf1"
@@ -114,21 +112,6 @@ class _Cursor:
             raise ArchiveError(self.name, problem, advice=UNPACK)
         return number
 
-    def properties(self) -> Iterator[int]:
-        """Read the kinds of properties up to the end of a list; the caller reads their content.
-
-        Each may occur once, so that the work is linear in the size of the header.
-        """
-        kinds = set[int]()
-        for _ in range(_MOST_PROPERTIES):
-            if (kind := self.number()) == _END:
-                return
-            if kind in kinds and kind != _PADDING:
-                self.fail(f"its list of members has property {kind} twice")
-            kinds.add(kind)
-            yield kind
-        self.fail(f"a list in it has more than {_MOST_PROPERTIES} properties")
-
     def bits(self, size: int) -> list[bool]:
         """Read a bit for each of several things."""
         data = self.take((size + 7) // 8)
@@ -138,6 +121,13 @@ class _Cursor:
         """Read the checksums of several things, which may lack one."""
         defined = [True] * size if self.take(1)[0] else self.bits(size)
         return [int.from_bytes(self.take(4), "little") if has else None for has in defined]
+
+    def has(self, kind: int) -> bool:
+        """Whether a property of this kind follows; if so, its number is read."""
+        if self._data[self._at : self._at + 1] != bytes([kind]):
+            return False
+        self._at += 1
+        return True
 
     def expect(self, expected: int) -> None:
         """Read a number that can have only one value."""
@@ -236,56 +226,33 @@ def _read_exactly(name: str, parts: Parts, size: int) -> bytes:
 
 
 def _read_members(cursor: _Cursor, file_size: int) -> tuple[list[SolidBlock], list[Entry]]:
-    """Read the blocks and the files of an archive."""
-    blocks: list[SolidBlock] = []
-    members: list[Entry] = []
-    entries: list[Entry] = []
-    for kind in cursor.properties():
-        if kind == _ARCHIVE_PROPERTIES:
-            for _ in cursor.properties():
-                cursor.take(cursor.number())
-        elif kind == _MAIN_STREAMS:
-            blocks, members = _read_streams(cursor, file_size)
-        elif kind == _FILES:
-            entries = _read_files(cursor, members)
-        else:
-            cursor.fail(f"its list of members has no property {kind}")
+    """Read the blocks and the files of an archive; the properties are in a fixed order."""
+    blocks, members = _read_streams(cursor, file_size) if cursor.has(_MAIN_STREAMS) else ([], [])
+    entries = _read_files(cursor, members) if cursor.has(_FILES) else []
+    cursor.expect(_END)
     return blocks, entries
 
 
 def _read_streams(cursor: _Cursor, file_size: int) -> tuple[list[SolidBlock], list[Entry]]:
     """Read the blocks, and the files in them, which do not have names yet."""
     start, packed = _START.size, list[int]()
-    blocks: list[SolidBlock] = []
-    members: list[Entry] | None = None
-    for kind in cursor.properties():
-        if kind == _PACK_INFO:
-            start += cursor.number()
-            packed = _read_packed_sizes(cursor)
-            if start + sum(packed) > file_size:
-                cursor.fail(f"it has {file_size:,} bytes, and its blocks have more")
-        elif kind == _UNPACK_INFO:
-            blocks = _read_blocks(cursor, start, packed)
-        elif kind == _SUBSTREAMS_INFO:
-            members = _read_substreams(cursor, blocks)
-        else:
-            cursor.fail(f"its list of blocks has no property {kind}")
-    if members is None:
+    if cursor.has(_PACK_INFO):
+        start += cursor.number()
+        count = cursor.count()
+        if cursor.has(_SIZE):
+            packed = [cursor.number() for _ in range(count)]
+        if cursor.has(_CRC):
+            cursor.crcs(count)
+        cursor.expect(_END)
+        if start + sum(packed) > file_size:
+            cursor.fail(f"it has {file_size:,} bytes, and its blocks have more")
+    blocks = _read_blocks(cursor, start, packed) if cursor.has(_UNPACK_INFO) else []
+    if cursor.has(_SUBSTREAMS_INFO):
+        members = _read_substreams(cursor, blocks)
+    else:
         members = [Entry("", block.size, at, 0, block.crc) for at, block in enumerate(blocks)]
+    cursor.expect(_END)
     return blocks, members
-
-
-def _read_packed_sizes(cursor: _Cursor) -> list[int]:
-    size = cursor.count()
-    packed: list[int] = []
-    for kind in cursor.properties():
-        if kind == _SIZE:
-            packed = [cursor.number() for _ in range(size)]
-        elif kind == _CRC:
-            cursor.crcs(size)
-        else:
-            cursor.fail(f"its list of compressed streams has no property {kind}")
-    return packed
 
 
 def _read_blocks(cursor: _Cursor, start: int, packed: list[int]) -> list[SolidBlock]:
@@ -297,11 +264,8 @@ def _read_blocks(cursor: _Cursor, start: int, packed: list[int]) -> list[SolidBl
     sizes = [cursor.number() for _ in methods]
     if len(packed) < count or max(sizes, default=0) >= 1 << 63:
         cursor.fail("the sizes of its blocks are wrong")
-    crcs: list[int | None] = [None] * count
-    for kind in cursor.properties():
-        if kind != _CRC:
-            cursor.fail(f"its list of blocks has no property {kind}")
-        crcs = cursor.crcs(count)
+    crcs = cursor.crcs(count) if cursor.has(_CRC) else [None] * count
+    cursor.expect(_END)
     blocks = []
     for method, packed_size, size, crc in zip(methods, packed, sizes, crcs, strict=False):
         blocks.append(SolidBlock(*method, start, packed_size, size, crc))
@@ -339,29 +303,27 @@ def unsupported(name: str, methods: str) -> ArchiveError:
 def _read_substreams(cursor: _Cursor, blocks: list[SolidBlock]) -> list[Entry]:
     """Read the sizes and the checksums of the files in the blocks."""
     counts = [1] * len(blocks)
-    if (kind := cursor.number()) == _STREAM_COUNTS:
+    if cursor.has(_STREAM_COUNTS):
         counts = [cursor.count() for _ in blocks]
-        kind = cursor.number()
+    if sum(counts) > _MOST_FILES:
+        cursor.fail("it has too many members")
+    has_sizes = cursor.has(_SIZE)
     members: list[Entry] = []
     for number, (block, files) in enumerate(zip(blocks, counts, strict=True)):
         offset = 0
         for left in reversed(range(files)):
-            if left and kind != _SIZE:
+            if left and not has_sizes:
                 cursor.fail("the sizes of its members are missing")
             size = cursor.number() if left else block.size - offset
             members.append(Entry("", size, number, offset, block.crc if files == 1 else None))
             offset += size
-            if offset > block.size or len(members) > _MOST_FILES:
+            if offset > block.size:
                 cursor.fail("its members are larger than its blocks")
-    if kind == _SIZE:
-        kind = cursor.number()
-    if kind == _CRC:
+    if cursor.has(_CRC):
         unknown = [at for at, member in enumerate(members) if member.crc is None]
         for at, crc in zip(unknown, cursor.crcs(len(unknown)), strict=True):
             members[at] = replace(members[at], crc=crc)
-        kind = cursor.number()
-    if kind != _END:
-        cursor.fail(f"its list of blocks has no property {kind}")
+    cursor.expect(_END)
     return members
 
 
@@ -369,7 +331,7 @@ def _read_files(cursor: _Cursor, members: list[Entry]) -> list[Entry]:
     """Read the names of the files, and match the files that have bytes with the blocks."""
     size = cursor.count()
     properties: dict[int, _Cursor] = {}
-    for kind in cursor.properties():
+    while (kind := cursor.number()) != _END:
         properties[kind] = _Cursor(cursor.name, cursor.take(cursor.number()))
     empty, files = [False] * size, [False] * size
     if stored := properties.get(_EMPTY_STREAMS):
