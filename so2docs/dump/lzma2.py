@@ -2,8 +2,7 @@
 
 7-Zip writes such blocks when it compresses with several threads: a block starts where a chunk
 resets the dictionary. Chunk headers contain the sizes, so blocks can be found or skipped without
-decompression. The bytes of a block wait where they were decoded until it is the block's turn, those
-of a large block in a temporary file.
+decompression. The bytes of a block wait in a temporary file until it is the block's turn.
 
 The compiled core decodes one and a half times as fast as the standard library. Blocks that it
 refuses are decompressed again by the library, which alone decides whether data is damaged.
@@ -22,12 +21,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from so2docs.dump.archives import Wanted
 from so2docs.dump.compressed import decompress_streams
@@ -40,10 +39,6 @@ ReadAt = Callable[[int, int], bytes]
 _DICTIONARIES = 64 * 1024 * 1024
 """Maximum memory for the dictionaries of several threads, in bytes."""
 
-_MOST_IN_MEMORY = 48 * 1024 * 1024
-"""Maximum size of the decompressed blocks that wait in memory; larger blocks wait in temporary
-files."""
-
 _LEAST_UNPACKED = 1024 * 1024
 """Minimum decompressed size of a block; smaller blocks are joined, because each takes a task."""
 
@@ -51,10 +46,7 @@ _MOST_UNPACKED = 1024 * 1024 * 1024
 """Maximum decompressed size of a block, which may wait in a temporary file."""
 
 _MORE_THAN_DICTIONARY = 4 * 1024 * 1024 + 128
-"""Size of the core's window for a stream of any length, without the dictionary."""
-
-_MORE_THAN_BLOCK = 4096
-"""Size of the core's window for a whole block, without the block."""
+"""Size of the core's window, without the dictionary."""
 
 _HEADER_BYTES = 6
 _END, _STORED_WITH_RESET, _STORED, _COMPRESSED, _WITH_RESET = 0, 1, 2, 0x80, 0xE0
@@ -120,13 +112,22 @@ class Method:
     new: Callable[[], Any]
     dictionary: int
 
+    def allocate(self) -> mmap.mmap:
+        """Allocate memory that is read in no order, in huge pages where the system has them."""
+        size = self.dictionary + _MORE_THAN_DICTIONARY
+        if not hasattr(mmap, "MADV_HUGEPAGE"):
+            return mmap.mmap(-1, size)
+        memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # Shared: small pages.
+        with suppress(OSError):  # The system may have no huge pages.
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        return memory
+
     def decompress(self, start: Callable[[], Read], window: mmap.mmap | None = None) -> Parts:
         """Decompress a stream, or one block and an end marker.
 
         Args:
             start: Returns a function that reads the stream from its start.
-            window: Memory from `allocate`, which keeps all bytes of the stream if they fit. By
-                default, a part is valid only until the next part is taken.
+            window: Memory from `allocate`. A part is valid only until the next part is taken.
 
         Raises:
             EOFError: The stream is truncated.
@@ -134,7 +135,7 @@ class Method:
         """
         done = 0
         if choose_core("auto") == "compiled":
-            window = window or allocate(self.dictionary + _MORE_THAN_DICTIONARY)
+            window = window or self.allocate()
             try:
                 for part in _decode_by_core(start(), self.dictionary, window):
                     done += len(part)
@@ -144,16 +145,6 @@ class Method:
             else:
                 return
         yield from skip(decompress_streams(start(), self.new), done)
-
-
-def allocate(size: int) -> mmap.mmap:
-    """Allocate memory that is read in no order, in huge pages where the system has them."""
-    if not hasattr(mmap, "MADV_HUGEPAGE"):
-        return mmap.mmap(-1, size)
-    memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # Shared pages are small.
-    with suppress(OSError):  # The system may have no huge pages.
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    return memory
 
 
 class _RefusedError(Exception):
@@ -183,60 +174,46 @@ def _decode_by_core(read: Read, dictionary: int, window: mmap.mmap) -> Parts:
 
 
 class _Decoding:
-    """A block that a thread decompresses ahead of its reader.
+    """A block that a thread decompresses ahead of its reader; its bytes wait in a file.
 
-    The decompressed bytes wait in the window if they fit into it, else in a temporary file. A later
-    block reuses the window, because memory that is new to the process takes longer to write.
+    A later block reuses the window and the file, because memory that is new to the process takes
+    longer to write.
     """
 
-    def __init__(self, parts: Parts, window: mmap.mmap, *, fits: bool, folder: str | None) -> None:
-        self._parts, self.window = parts, window
-        self._file = None if fits else tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+    def __init__(self, window: mmap.mmap, file: BinaryIO) -> None:
+        self.window, self.file = window, file
         self._lock = threading.Lock()
-        # Parts, the sizes of those in the file, then the error or None at the end.
-        self._waiting: SimpleQueue[bytes | memoryview | int | Exception | None] = SimpleQueue()
-        self._written = 0
-        self._is_stopped = False
+        # Offsets in the file after each part, then the error or None at the end.
+        self._waiting: SimpleQueue[int | Exception | None] = SimpleQueue()
+        self.is_stopped = False
 
-    def run(self) -> None:
+    def run(self, parts: Parts) -> None:
         """Decompress the block; `parts` raises any error after the bytes before the error."""
+        end = 0
         try:
-            for part in self._parts:
-                if self._is_stopped:
+            for part in parts:
+                if self.is_stopped:
                     return
-                self._waiting.put(part if self._file is None else self._write(part))
+                with self._lock:
+                    self.file.seek(end)
+                    self.file.write(part)
+                end += len(part)
+                self._waiting.put(end)
             self._waiting.put(None)
         except Exception as error:
             self._waiting.put(error)
 
-    def _write(self, part: bytes | memoryview) -> int:
-        assert self._file is not None
-        with self._lock:
-            self._file.seek(self._written)
-            self._file.write(part)
-        self._written += len(part)
-        return len(part)
-
     def parts(self) -> Parts:
         """Yield the bytes of the block, as the thread decompresses them."""
         at = 0
-        while (part := self._waiting.get()) is not None:
-            if isinstance(part, Exception):
-                raise part
-            if isinstance(part, int):
-                assert self._file is not None
-                with self._lock:
-                    self._file.seek(at)
-                    part = self._file.read(part)
-                at += len(part)
+        while (end := self._waiting.get()) is not None:
+            if isinstance(end, Exception):
+                raise end
+            with self._lock:
+                self.file.seek(at)
+                part = self.file.read(end - at)
+            at = end
             yield part
-
-    def close(self) -> None:
-        """Stop the thread at its next part, and remove the file."""
-        self._is_stopped = True
-        with self._lock:
-            if self._file is not None:
-                self._file.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,21 +265,19 @@ class Lzma2Stream:
         self, blocks: Iterator[Block], threads: int, wanted: Wanted
     ) -> Iterator[tuple[Block, Parts]]:
         """Yield all blocks with their bytes, in order, while threads decompress the next blocks."""
-        waits = _MOST_IN_MEMORY // (threads + 1)
-        largest = waits + self.method.dictionary + _MORE_THAN_DICTIONARY
-        windows: list[mmap.mmap] = []
+        free: list[tuple[mmap.mmap, BinaryIO]] = []
         waiting: deque[tuple[Block, _Decoding | None]] = deque()
         block = next(blocks, None)
 
         def start(block: Block) -> _Decoding:
-            window = windows.pop() if windows else allocate(largest + _MORE_THAN_BLOCK)
-            fits = block.length <= largest
-            parts = self._decompress(block, window)
-            decoding = _Decoding(parts, window, fits=fits, folder=self.work_dir)
-            pool.submit(decoding.run)
+            if not free:
+                file = resources.enter_context(tempfile.TemporaryFile(dir=self.work_dir))  # noqa: SIM115
+                free.append((self.method.allocate(), file))
+            decoding = _Decoding(*free.pop())
+            pool.submit(decoding.run, self._decompress(block, decoding.window))
             return decoding
 
-        with ThreadPoolExecutor(threads, "so2docs-lzma2") as pool:
+        with ExitStack() as resources, ThreadPoolExecutor(threads, "so2docs-lzma2") as pool:
             try:
                 while block or waiting:
                     while block and (
@@ -314,12 +289,11 @@ class Lzma2Stream:
                     yield first, decoding.parts() if decoding else _zeros(first.length)
                     waiting.popleft()
                     if decoding:
-                        decoding.close()
-                        windows.append(decoding.window)
+                        free.append((decoding.window, decoding.file))
             finally:
                 for _, decoding in waiting:
                     if decoding:
-                        decoding.close()
+                        decoding.is_stopped = True
 
     def _decompress(self, block: Block, window: mmap.mmap | None = None) -> Parts:
         # Add the end marker, since only the last block has one.

@@ -189,24 +189,8 @@ def decoded(packed: bytes, dictionary: int) -> bytes:
     return b"".join(map(bytes, parts))
 
 
-@pytest.mark.parametrize("most", [1, 100_000, 48_000_000])
-def test_blocks_that_are_larger_than_a_window(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lzma2, "_MOST_IN_MEMORY", most)
+def test_blocks_that_are_larger_than_a_window() -> None:
     parts = [far_matches(300_000) * 16, b"x" * 5_000_000, text(1_000)]
-    assert outcome(pack_lzma2(parts), threads=2) == (b"".join(parts), None)
-
-
-@pytest.mark.parametrize("more", [128, 129, 130, 131])
-def test_windows_that_are_too_small_for_the_resets_of_a_block(
-    more: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each reset takes a byte of the window; the library decompresses what does not fit."""
-    monkeypatch.setattr(lzma2, "_LEAST_UNPACKED", 2_000_000)
-    size = 1_500_000
-    parts = [far_matches(size // 3), text(size), far_matches(size // 3) * 3, b"y"]
-    monkeypatch.setattr(lzma2, "_MOST_IN_MEMORY", 0)
-    monkeypatch.setattr(lzma2, "_MORE_THAN_DICTIONARY", len(b"".join(parts[:2])) - DICTIONARY)
-    monkeypatch.setattr(lzma2, "_MORE_THAN_BLOCK", more)
     assert outcome(pack_lzma2(parts), threads=2) == (b"".join(parts), None)
 
 
