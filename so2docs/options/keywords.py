@@ -13,21 +13,6 @@ from typing import Any, Literal, TypedDict
 # ]]]
 
 
-RecipeName = Literal[
-    "preferences",
-    "pairs",
-    "qa",
-    "messages",
-    "thread",
-    "chunks",
-    "hub",
-    "beir",
-    "duplicates",
-    "dpo",
-    "sft",
-    "rag",
-    "cqadupstack",
-]
 NestName = Literal[
     "comments", "links", "votes", "closings", "history", "history-text", "users", "badges", "all"
 ]
@@ -65,7 +50,7 @@ class DocumentKeywords(PartKeywords, total=False):
     limit: int | None
     fields: str | Iterable[str] | None
     drop_fields: str | Iterable[str] | None
-    recipe: RecipeName | Callable[..., Any] | None
+    recipe: str | None
     settings: str | Mapping[str, Any] | Iterable[str] | None
     without_linked: bool
     attribution: bool

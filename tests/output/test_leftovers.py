@@ -87,7 +87,7 @@ def test_a_shortage_before_the_start_leaves_nothing(
 def test_a_piped_dump_leaves_nothing(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", *some_rows(3000, body_bytes=1000))
     with pytest.raises(so2docs.RecipeError), dump.open("rb") as file:
-        so2docs.convert(file, tmp_path / "q.jsonl", recipe=fail_at_the_end, jobs=1)
+        so2docs.convert(file, tmp_path / "q.jsonl", recipe="test_leftovers:fail_at_the_end", jobs=1)
     assert os.listdir(tmp_path) == ["Posts.xml"]
 
 

@@ -92,8 +92,9 @@ def _class_text(name: str) -> str:
 
 
 def _takes_only_names(entry: Option) -> bool:
-    """Whether the texts have a type; `package.module:function` is a recipe without one."""
-    return entry.choices is not None and bool({str, Iterable[str]} & {*entry.kinds})
+    """Whether the texts have a type; a recipe may also be any `package.module:name`."""
+    is_named = entry.choices is not None and entry.name != "recipe"
+    return is_named and bool({str, Iterable[str]} & {*entry.kinds})
 
 
 def _literal(entry: Option) -> str:

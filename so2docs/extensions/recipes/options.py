@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -99,7 +99,7 @@ def _resolve(choice: RecipeChoice) -> Recipe:
 
 
 def choose_recipe(
-    recipe_like: str | Callable[..., Any],
+    name: str,
     settings: Mapping[str, Any] | None = None,
     *,
     accepted: bool = False,
@@ -107,26 +107,20 @@ def choose_recipe(
     """Find a recipe, and check its settings.
 
     Args:
-        recipe_like: Name of a recipe, `package.module:name`, a `Recipe`, or a function.
+        name: Name of a recipe, or `package.module:name`.
         settings: Values of settings by name, as text or with their type.
         accepted: Whether the option `accepted` is given.
 
     Raises:
-        OptionError: The recipe is unknown, workers cannot import it, or it does not have one of the
-            settings or does not allow its value.
+        OptionError: The recipe is unknown, or it does not have one of the settings or does not
+            allow its value.
     """
-    if not (isinstance(recipe_like, str) or callable(recipe_like)):
+    if not isinstance(name, str):
         raise OptionError(
-            f"{flag('recipe')} is {recipe_like!r}; it must be a name, a Recipe or a function"
+            f"{flag('recipe')} is {name!r}; it must be a name, or 'package.module:name' of your own"
         )
-    if isinstance(recipe_like, str):
-        spec = ALIASES.get(recipe_like, recipe_like)
-        recipe = find_recipe(spec)
-    else:
-        spec = _full_name(recipe_like)
-        recipe = find_recipe(spec)
-        if recipe.function is not _function(recipe_like):
-            raise _not_importable(spec, "another function has this name in the module")
+    spec = ALIASES.get(name, name)
+    recipe = find_recipe(spec)
     values = recipe.read_settings(settings or {})
     choice = RecipeChoice(spec, tuple(values.items()), accepted)
     if accepted and values.get(BEST.name):
@@ -147,34 +141,6 @@ def find_recorded(spec: str | None, settings: Mapping[str, Any]) -> Recipe | Non
         settings: Settings in the form that outputs record.
     """
     return RecipeChoice(spec, tuple(settings.items())).recipe if spec in NAMES and spec else None
-
-
-def _function(recipe: Callable[..., Any]) -> Callable[..., Any]:
-    return recipe.function if isinstance(recipe, Recipe) else recipe
-
-
-def _full_name(recipe_like: Callable[..., Any]) -> str:
-    """Return the name of a recipe of this package, or `package.module:name`."""
-    for name in NAMES:
-        recipe = load_recipe(name)
-        if recipe_like is recipe or recipe_like is recipe.function:
-            return name
-    function = _function(recipe_like)
-    module, name = str(function.__module__), str(function.__qualname__)
-    if isinstance(recipe_like, Recipe):
-        names = vars(importlib.import_module(module)).items()
-        name = next((key for key, value in names if value is recipe_like), name)
-    if module == "__main__":
-        raise _not_importable(f"{module}:{name}", "it is defined in the script or notebook itself")
-    if "<" in name:
-        raise _not_importable(f"{module}:{name}", "it has no name in its module")
-    return f"{module}:{name}"
-
-
-def _not_importable(spec: str, why: str) -> OptionError:
-    return OptionError(
-        f"recipe {spec}: workers cannot import it, because {why}; define it by name in a module"
-    )
 
 
 @cache
@@ -216,10 +182,6 @@ def _with_aliases(recipe: str) -> str:
     return f"{recipe} (or {', '.join(aliases)})" if aliases else recipe
 
 
-def _name_or_function(name: str, value: Any) -> Any:
-    return value
-
-
 _DOCUMENTS = Recipe("", lambda document: [document])
 """Documents, to which an attribution may be added."""
 
@@ -231,11 +193,10 @@ class RecipeOptions(TransformOptions):
     recipe: RecipeChoice | None = _document(
         "Write the records of a data set instead of the documents: "
         f"{', '.join(map(_with_aliases, NAMES))}, or your own package.module:function.",
-        accepts=str | Callable[..., Any] | None,
+        accepts=str | None,
         choices=(*NAMES, *ALIASES),
         metavar="NAME",
-        more="A `Recipe` or a function is also accepted.",
-        parse=_name_or_function,
+        parse=lambda _, name: name,
         remember=lambda value: value and value.fingerprint,
     )
     settings: tuple[tuple[str, Any], ...] = _document(

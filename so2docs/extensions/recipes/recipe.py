@@ -158,10 +158,6 @@ class Recipe(Transform):
     summary: str = ""
     tasks: tuple[str, ...] = ()
 
-    def __call__(self, document: Document) -> Iterable[Record]:
-        """Return the records of a document."""
-        return self.function(document)
-
     @property
     def schema(self) -> Schema | None:
         """JSON Schema of a record; None if unknown."""

@@ -93,7 +93,7 @@ def test_documents_are_of_their_date(site: tuple[Site, Path], core: Core) -> Non
     found = {}
     settings = {"queries_until": QUERIES}
     options: Row = {"as_of": CORPUS, "settings": settings, "jobs": 1, "core": core}
-    with so2docs.documents(dump, recipe=DOCUMENTS, **options) as documents:
+    with so2docs.documents(dump, recipe="test_later_queries:DOCUMENTS", **options) as documents:
         for document in map(dict[str, Any], documents):
             is_later = document.pop("AskedLater", False)
             assert is_later == (asked[document["Id"]] > "2020-01-12T99")

@@ -240,19 +240,28 @@ WRONG = Recipe("wrong", counted, Wrong)
 def test_ones_own_recipe(tmp_path: Path) -> None:
     documents = list(so2docs.documents(SAMPLES / "posts.xml"))
     expected = [row for question in documents for row in counted(question)]
-    report = so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe=counted)
+    report = so2docs.convert(
+        SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="test_recipe_conversions:counted"
+    )
     assert (
         jsonl(tmp_path / "q.jsonl")
         == expected
-        == list(so2docs.documents(SAMPLES / "posts.xml", recipe=counted))
+        == list(so2docs.documents(SAMPLES / "posts.xml", recipe="test_recipe_conversions:counted"))
     )
     assert report.recipe == "test_recipe_conversions:counted"
-    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.parquet", recipe=COUNTED, jobs=2)
+    so2docs.convert(
+        SAMPLES / "posts.xml",
+        tmp_path / "q.parquet",
+        recipe="test_recipe_conversions:COUNTED",
+        jobs=2,
+    )
     assert parquet(tmp_path / "q.parquet") == expected
     for added in (0, 5):
         best = [row | {"answers": min(row["answers"], 1) + added} for row in expected]
         settings = {"added": added}
-        with so2docs.documents(SAMPLES / "posts.xml", recipe=BEST, settings=settings) as made:
+        with so2docs.documents(
+            SAMPLES / "posts.xml", recipe="test_recipe_conversions:BEST", settings=settings
+        ) as made:
             assert list(made) == best
 
 
@@ -295,7 +304,10 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
     [
         ({"recipe": "pairs", "format": "mongodb"}, "does not support format='mongodb'"),
         ({"recipe": "qa", "fields": "Id,Title"}, "recipe='qa' needs CreationDate, which fields or"),
-        ({"recipe": counted, "format": "parquet"}, "needs columns; give a Recipe"),
+        (
+            {"recipe": "test_recipe_conversions:counted", "format": "parquet"},
+            "needs columns; give a Recipe",
+        ),
         ({"attribution": True, "drop_fields": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
         ({"recipe": "qa"}, "cannot be derived from 'samples'"),
         ({"recipe": "qa", "site": "samples"}, "site is 'samples'"),
@@ -308,7 +320,10 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
             {"recipe": "hub", "settings": {"system": "x"}},
             "settings='system=x': recipe hub has no such setting; it has: best",
         ),
-        ({"recipe": counted, "settings": {"best": True}}, "it has no settings"),
+        (
+            {"recipe": "test_recipe_conversions:counted", "settings": {"best": True}},
+            "it has no settings",
+        ),
         ({"recipe": "qa", "settings": "best"}, "settings is 'best'; it must be NAME=VALUE"),
         ({"recipe": "qa", "settings": 5}, "settings is 5; it must be text or a dictionary or a"),
         ({"recipe": "qa", "settings": {"bset": 1}}, "it has: best; did you mean best?"),
@@ -345,7 +360,9 @@ def test_refuses_contradictory_options(options: Row, problem: str, tmp_path: Pat
 @pytest.mark.parametrize("name", ["q.jsonl", "q.json.gz", "q.parquet"])
 def test_a_record_that_violates_its_schema(name: str, tmp_path: Path) -> None:
     with pytest.raises(so2docs.RecipeError, match="field id is int; its schema says boolean"):
-        so2docs.convert(SAMPLES / "posts.xml", tmp_path / name, recipe=WRONG)
+        so2docs.convert(
+            SAMPLES / "posts.xml", tmp_path / name, recipe="test_recipe_conversions:WRONG"
+        )
 
 
 def failing(question: Row) -> list[Row]:
@@ -358,7 +375,11 @@ def test_a_recipe_failing_in_a_worker(tmp_path: Path) -> None:
         match=r"failing: failed at question \d+ \(.*test_recipe_conv.*\): Zero",
     ):
         so2docs.convert(
-            SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe=failing, jobs=2, chunk_bytes=2000
+            SAMPLES / "posts.xml",
+            tmp_path / "q.jsonl",
+            recipe="test_recipe_conversions:failing",
+            jobs=2,
+            chunk_bytes=2000,
         )
     assert not (tmp_path / "q.jsonl").exists()
 
