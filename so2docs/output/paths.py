@@ -20,7 +20,6 @@ from so2docs.output.part_files import (
     PART,
     RECORD,
     STRAYS,
-    FileState,
     check_folder,
     check_replaceable,
     is_same,
@@ -267,17 +266,13 @@ class OutputOfConversion(Product[Report]):
         """Return the counts of several files; the index of a single file holds its record."""
         return self.provenance.with_counts(result).counts if self._names.has_record else None
 
-    def recorded_files(self, files: NewFiles) -> list[tuple[str, FileState]]:
-        """Return the files without the README of a retrieval set, which a card may replace."""
-        return [pair for pair in files.main_files() if os.path.basename(pair[0]) != CARD]
-
     def existing_files(self) -> list[str]:
         """Return the files of the output that exist, in order."""
         return self._names.data_files()
 
-    def read_records(self) -> list[Provenance | None]:
+    def read_record(self) -> Provenance | None:
         """Return the provenance of the whole output; None if unknown."""
-        return [read_provenance(self.path if self._names.has_record else self.existing_files()[0])]
+        return read_provenance(self.path if self._names.has_record else self.existing_files()[0])
 
     def compare(self) -> Comparison:
         """Compare the existing output with the requested one, and its file with the index."""
@@ -291,9 +286,9 @@ class OutputOfConversion(Product[Report]):
                 return comparison
         return CHANGED
 
-    def load(self, records: list[Provenance]) -> Report:
+    def load(self, record: Provenance) -> Report:
         """Make a report from the recorded counts."""
-        files, (record,) = self.existing_files(), records
+        files = self.existing_files()
         output = os.path.dirname(self.path) if self._names.made_of_it else self.path
         values = {"dump": record.input[0].name, "output": output, **record.counts}
         report = Report.from_dict(values)

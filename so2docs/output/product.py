@@ -20,8 +20,8 @@ from so2docs.options.choices import FORMATS
 from so2docs.output import index
 from so2docs.output.new_files import PATIENCE, NewFiles, clean_up
 from so2docs.output.part_files import (
+    CARD,
     RECORD,
-    FileState,
     check_replaceable,
     crc_of,
     side_file,
@@ -84,11 +84,11 @@ class Product(Generic[Result]):
         """Return the existing main files, in order."""
         return list(filter(os.path.exists, self.paths))
 
-    def read_records(self) -> list[Provenance | None]:
-        """Return the records of the existing files; None for a file of unknown origin."""
-        return [read_provenance(self.path)]
+    def read_record(self) -> Provenance | None:
+        """Return the record of the existing product; None if its origin is unknown."""
+        return read_provenance(self.path)
 
-    def load(self, records: list[Provenance]) -> Result:
+    def load(self, record: Provenance) -> Result:
         """Return the result of the call that made the existing product."""
         raise NotImplementedError
 
@@ -103,32 +103,26 @@ class Product(Generic[Result]):
         """Return the counts to record next to the product; None for a product without a record."""
         return None
 
-    def recorded_files(self, files: NewFiles) -> list[tuple[str, FileState]]:
-        """Return the path and state of each file to list in the record."""
-        return files.main_files()
-
     def compare(self) -> Comparison:
         """Compare the existing product with the requested one."""
         existing = [] if self.path == "-" else self.existing_files()
         if not existing:
             return Comparison("missing")
-        for record in self.read_records():
-            if record is None:
-                return Comparison("unknown", " and has no record of how it was made")
-            comparison = record.compare(self.provenance)
-            if comparison.state != UP_TO_DATE:
-                return comparison
-            if record.files:
-                folder = os.path.dirname(self.path) or "."
-                recorded = {file.name: file[2:4] for file in record.files}
-                files = [
-                    (path, *recorded.get(os.path.relpath(path, folder), (-1, None)))
-                    for path in existing
-                ]
-                if not are_unchanged(files, side_file(self.path, RECORD)):
-                    return CHANGED
-                if len(existing) < len(recorded):  # The run was killed while renaming files.
-                    return Comparison("missing")
+        record = self.read_record()
+        if record is None:
+            return Comparison("unknown", " and has no record of how it was made")
+        comparison = record.compare(self.provenance)
+        if comparison.state == UP_TO_DATE and record.files:
+            folder = os.path.dirname(self.path) or "."
+            recorded = {file.name: file[2:4] for file in record.files}
+            files = [
+                (path, *recorded.get(os.path.relpath(path, folder), (-1, None)))
+                for path in existing
+            ]
+            if not are_unchanged(files, side_file(self.path, RECORD)):
+                return CHANGED
+            if len(existing) < len(recorded):  # The run was killed while renaming files.
+                return Comparison("missing")
         return comparison
 
     def find(self, *, force: bool, update: bool = False) -> Result | None:
@@ -139,9 +133,9 @@ class Product(Generic[Result]):
         if force:
             return None
         comparison = self.compare()
-        if comparison.state == UP_TO_DATE:
+        if comparison.state == UP_TO_DATE and (record := self.read_record()) is not None:
             try:
-                return self.load([record for record in self.read_records() if record is not None])
+                return self.load(record)
             except (AttributeError, KeyError, TypeError, ValueError):
                 comparison = Comparison("unknown", ", and the counts in its record are damaged")
         # After a run was killed while renaming files, replace the files already renamed.
@@ -194,8 +188,7 @@ class Product(Generic[Result]):
         counts = self.counts(result)
         if counts is not None and self.path != "-":
             record = replace(self.provenance, counts=counts)
-            data = _seal_record(self.path, record, self.recorded_files(files))
-            files.write(side_file(self.path, RECORD), data)
+            files.write(side_file(self.path, RECORD), _seal_record(self.path, record, files))
         return result
 
 
@@ -228,17 +221,19 @@ def as_text(crc: int) -> str:
     return f"{crc:08x}"
 
 
-def _seal_record(path: str, record: Provenance, files: Iterable[tuple[str, FileState]]) -> bytes:
+def _seal_record(path: str, record: Provenance, files: NewFiles) -> bytes:
     """Return the bytes of the side file with the record of a product.
 
     Args:
         path: Main file of the product, after which the side file is named.
         record: The record, without files.
-        files: Final name and state of each file of the product, which still has its temporary name.
+        files: The new files. The README of a data set is not recorded, since a card may replace it.
     """
     folder = os.path.dirname(path) or "."
     made = []
-    for name, state in files:
+    for name, state in files.main_files():
+        if os.path.basename(name) == CARD:
+            continue
         crc = state.crc
         if crc is None:  # A library wrote the file.
             with open(state.part, "rb", buffering=0) as file:

@@ -201,38 +201,33 @@ class Provenance:
             )
         if names:
             return Comparison(
-                "other options", f", made with other options ({self._contrast(requested)})"
+                "other options", f", made with other options ({self._contrast(names, requested)})"
             )
         if self.contract != requested.contract:
             reason = f", made by so2docs {self.version}, whose output is different"
             return Comparison("other options", reason)
         return Comparison(UP_TO_DATE, " and is up to date: made from this input with these options")
 
-    def _contrast(self, requested: Provenance) -> str:
+    def _contrast(self, names: Iterable[str], requested: Provenance) -> str:
         """Describe the options that differ, such as `with --tag and without --nest`."""
         flags: dict[str, list[str]] = {"with": [], "with other": [], "without": []}
-        for name in sorted(self.options.keys() | requested.options.keys()):
+        for name in names:
             before, now = self.options.get(name), requested.options.get(name)
-            if before != now:
-                word = "with other" if before and now else "with" if before else "without"
-                flags[word].append(flag(name))
+            word = "with other" if before and now else "with" if before else "without"
+            flags[word].append(flag(name))
         return " and ".join(f"{word} {', '.join(names)}" for word, names in flags.items() if names)
 
     def other_options(self, requested: Provenance, *, of_documents: bool = False) -> list[str]:
-        """Return the names of the options that differ from those of another record.
+        """Return the keywords of the options that differ from those of another record.
 
         `of_documents` leaves out options that do not change the documents, and the dates of their
         states if both have one.
         """
-        names = sorted(self.options.keys() | requested.options.keys())
-        differing = [
-            name for name in names if self.options.get(name) != requested.options.get(name)
-        ]
+        names = self.options.keys() | requested.options.keys()
         if of_documents:
             are_dated = self.options.get("as_of") and requested.options.get("as_of")
-            left_out = _OF_FORM | ({"as_of"} if are_dated else set())
-            differing = [name for name in differing if name not in left_out]
-        return [flag(name) for name in differing]
+            names -= _OF_FORM | ({"as_of"} if are_dated else set())
+        return [n for n in sorted(names) if self.options.get(n) != requested.options.get(n)]
 
 
 _FILES = ("input", "files")

@@ -157,7 +157,11 @@ class Card(Product[str]):
             return Path(self._sums).read_bytes() == checksums(find_outputs(self._folder))
         return False
 
-    def load(self, records: list[Provenance]) -> str:
+    def read_record(self) -> Provenance:
+        """Return the requested record, since a card has none of its own."""
+        return self.provenance
+
+    def load(self, record: Provenance) -> str:
         """Return the path of the card."""
         return self.path
 

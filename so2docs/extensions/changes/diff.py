@@ -25,6 +25,7 @@ from so2docs.plugin import (
     Product,
     Provenance,
     bar,
+    flag,
     log,
     make_record,
     options_of,
@@ -242,7 +243,9 @@ def _check_comparable(old: str, new: str) -> None:
     if before.site and after.site and before.site != after.site:
         reason = f"the sites are not the same ({before.site}, {after.site})"
     elif other_options := before.other_options(after, of_documents=True):
-        reason = f"they were converted with different options ({', '.join(other_options)})"
+        reason = (
+            f"they were converted with different options ({', '.join(map(flag, other_options))})"
+        )
     elif before.contract != after.contract:
         reason = "they were made by versions of so2docs that write different documents"
     if reason is not None:
@@ -263,10 +266,10 @@ class ChangesFile(Product[Summary]):
         record = make_record("diff", VERSION, recorded(changes.options), files)
         super().__init__(path, record, inputs.values())
 
-    def load(self, records: list[Provenance]) -> Summary:
+    def load(self, record: Provenance) -> Summary:
         """Return the recorded counts of an earlier run."""
         names = {"old_path": self._changes.old or "", "new_path": self._changes.new}
-        return Summary.from_dict(records[0].counts | names)
+        return Summary.from_dict(record.counts | names)
 
     def make(self, files: NewFiles) -> Summary:
         """Compare the outputs, write the changes, and return their counts."""

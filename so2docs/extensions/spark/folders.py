@@ -136,9 +136,9 @@ class SiteFolder(Product[bool]):
             )
         return [self.path] if SUCCESS in names else []
 
-    def read_records(self) -> list[Provenance | None]:
-        """Return the provenance in `_SUCCESS`, as a list of one."""
-        return [provenance.load(orjson.dumps(_read_success(self.path).get("provenance")))]
+    def read_record(self) -> Provenance | None:
+        """Return the provenance in `_SUCCESS`."""
+        return provenance.load(orjson.dumps(_read_success(self.path).get("provenance")))
 
     def compare(self) -> Comparison:
         """Compare the folder; `missing` if it is up to date, but a file lacks its size.

@@ -182,9 +182,9 @@ class DatabaseFile(Product[Database]):
         """Return the counts that the database does not contain."""
         return {"strays": result.strays}
 
-    def load(self, records: list[Provenance]) -> Database:
+    def load(self, record: Provenance) -> Database:
         """Return the numbers of rows and the size of the database."""
-        about, strays = read_about(self.path), records[0].counts["strays"]
+        about, strays = read_about(self.path), record.counts["strays"]
         size = os.path.getsize(self.path)
         return Database(self.path, about.rows, about.repeated, strays, size, is_new=False)
 

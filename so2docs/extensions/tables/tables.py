@@ -93,9 +93,9 @@ class _TableFiles(Product[list[FlatTable]]):
         self.results: list[FlatTable] | None = None
         self.run: TableRun | None = None
 
-    def load(self, records: list[Provenance]) -> list[FlatTable]:
+    def load(self, record: Provenance) -> list[FlatTable]:
         """Return the recorded counts of each table from an earlier run."""
-        tables = records[0].counts["tables"]
+        tables = record.counts["tables"]
         if [table["name"] for table in tables] != [file.table.name for file in self.files]:
             raise ValueError("the record is about other tables")
         facts = {"path": self.path, "is_new": False}

@@ -141,7 +141,7 @@ def test_questions_of_answers_in_many_pieces(tmp_path: Path) -> None:
     ]
     output.write_text("".join(json.dumps(question) + "\n" for question in questions))
     with so2docs.open(output) as docs:
-        assert docs.index.segments > 2
+        assert docs.index.count > 2
         for question in questions:
             (answer,) = question["Answers"]
             assert docs.find_question_id(answer["Id"]) == question["Id"]
