@@ -360,6 +360,7 @@ def test_missing_tables(odd: Path, tmp_path: Path) -> None:
     assert report.strays == {"revision_missing": 5, "question_revision_missing": 2}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not DUMPS.exists(), reason=NO_DUMPS)
 def test_beer_as_it_was_published() -> None:
     later = str(DUMPS / "archives" / "beer.stackexchange.com.7z")

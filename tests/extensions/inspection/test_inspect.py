@@ -268,16 +268,6 @@ def test_several_dumps(tmp_path: Path) -> None:
     assert process.stderr.splitlines()[-1] == "2 sites: 2 inspected, 0 failed"
 
 
-def test_a_cut_stream_is_reported_as_elsewhere(tmp_path: Path) -> None:
-    posts = (SAMPLES / "posts.xml").read_bytes()
-    (tmp_path / "Posts.xml.gz").write_bytes(gzip.compress(posts[: len(posts) // 2]))
-    with pytest.raises(so2docs.TruncatedDumpError) as caught:
-        so2docs.tables(tmp_path, tmp_path / "out")
-    inspection = so2docs.inspect(tmp_path)
-    assert inspection.tables["Posts.xml"].problem == str(caught.value)
-    assert inspection.remarks == []
-
-
 def test_an_unreadable_table_is_described_once_and_without_facts(tmp_path: Path) -> None:
     (tmp_path / "Posts.xml").write_bytes((SAMPLES / "posts.xml").read_bytes()[:-2000])
     result = run("inspect", "Posts.xml", cwd=tmp_path, code=1)

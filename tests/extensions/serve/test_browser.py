@@ -14,7 +14,6 @@ from support.browser import axe, browser, chromium
 from support.serve_site import (
     ATTACKS,
     HOST,
-    documents,
     hostile,
     make,
     make_database,
@@ -163,22 +162,6 @@ def violations(page: Any) -> list[Any]:
     results = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     assert results["passes"]
     return [(v["id"], [node["html"] for node in v["nodes"]][:3]) for v in results["violations"]]
-
-
-def test_several_sites(launched: Any, tmp_path: Path) -> None:
-    paths = []
-    for name in ("electronics.stackexchange.com", "bread.stackexchange.com"):
-        paths.append(tmp_path / f"{name}.db")
-        make_database(documents(), paths[-1], site=name)
-    with served(*paths) as address, seen(launched, viewport=PHONE, bypass_csp=True) as it:
-        for path in ("/", "/search?q=sourdough", "/electronics.stackexchange.com/", "/nothing",
-                     "/bread.stackexchange.com/questions/901"):  # fmt: skip
-            it.page.goto(f"{address}{path}")
-            assert it.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], path
-            assert violations(it.page) == [], path
-        it.page.goto(f"{address}/search?q=sourdough")
-        it.page.locator("h3 a").first.click()
-        it.page.wait_for_url("**.stackexchange.com/questions/1")
 
 
 def test_dark_by_the_system_or_by_the_button(launched: Any, address: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -86,42 +85,13 @@ def test_each_site_is_compared(quarters: tuple[Path, Path], jobs: int, tmp_path:
     assert isinstance(added, so2docs.Summary)
     assert (added.questions.added, added.answers.added, added.old_path) == (5, 5, "")
     assert outputs(changes) == ["beer.jsonl.gz", "coffee.jsonl.gz", "new.jsonl.gz"]
+    before = contents(changes)
+    again = states(so2docs.for_each_site(so2docs.diff, (old, new), changes, jobs=jobs))
+    assert again == dict.fromkeys(("beer", "coffee", "new"), "up to date") | {"gone": "gone"}
+    assert contents(changes) == before
     lines = gzip.decompress((changes / "beer.jsonl.gz").read_bytes()).splitlines()
     alone = list(so2docs.diff(old / "beer.jsonl.gz", new / "beer.jsonl.gz"))
     assert [json.loads(line) for line in lines[:-1]] == alone
-
-
-@pytest.mark.long
-def test_keeps_current_outputs(quarters: tuple[Path, Path], tmp_path: Path) -> None:
-    old, new = quarters
-    changes, databases = (tmp_path / name for name in ("changes", "databases"))
-    words: list[list[object]] = [
-        ["diff", old, new, changes],
-        ["sqlite", *sorted((new.parent / f"{new.name}.dumps").iterdir()), databases],
-    ]
-    for command in words:
-        assert run(*command).returncode == 0
-    before = [contents(folder) for folder in (changes, databases)]
-    for command in words:
-        again = run(*command, code=0)
-        assert again.stderr.splitlines()[-1].startswith(f"{4 - (command[0] == 'sqlite')} sites: ")
-        assert "3 up to date" in again.stderr
-    assert [contents(folder) for folder in (changes, databases)] == before
-    # For another quarter, existing files are kept and named without --update or --force.
-    quarter(new, {"coffee": posts(8)}, ".new.jsonl.gz")
-    os.replace(new / "coffee.new.jsonl.gz", new / "coffee.jsonl.gz")
-    os.replace(new / ".coffee.new.jsonl.gz.index", new / ".coffee.jsonl.gz.index")
-    for command, folder in zip(words, (changes, databases), strict=True):
-        before = [contents(folder)]
-        refused = run(*command, "-q", code=3)
-        assert "coffee" in refused.stderr
-        assert "remake it with --update" in refused.stderr
-        assert [contents(folder)] == before
-        updated = run(*command, "--update", code=0)
-        assert table(updated.stderr)["coffee"][0] in ("changed", "made")
-        assert "2 up to date" in updated.stderr
-    forced = run(*words[0], "--force")
-    assert "up to date" not in forced.stderr
 
 
 @pytest.mark.long

@@ -229,9 +229,14 @@ def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.Mon
         ("hdfs:///lake", "hdfs:///lake"),
         ("/a/b:/c", "/a/b:/c"),
         ("here", None),
+        ("ab:/x", None),  # A folder with this name.
     ],
 )
-def test_locates_paths_and_urls(location: str, expected: str | None) -> None:
+def test_locates_paths_and_urls(
+    location: str, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ab:" / "x").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
     assert sites.locate(location) == (expected or os.path.abspath(location))
 
 

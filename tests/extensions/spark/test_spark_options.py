@@ -76,16 +76,6 @@ def test_records_of_a_recipe_and_attribution(session: Any, dumps: Path, tmp_path
         assert_same_as_plain(dump, folder, tmp_path / f"plain-{name}", **options)
 
 
-def test_a_folder_whose_name_ends_in_a_colon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "ab:" / "x").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    folder = str(tmp_path / "ab:" / "x")
-    assert sites.locate(folder) == sites.locate("ab:/x") == folder
-    assert sites.locate("hdfs:/x") == "hdfs:///x"
-
-
 def test_lists_are_read_on_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "users.txt").write_text("77\n5\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
