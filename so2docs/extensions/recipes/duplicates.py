@@ -8,17 +8,19 @@ attribution. Here, `attribution` has the licences and authors of both questions:
 the order of the pairs, so that trainers that use all columns of a subset get only the texts.
 
 A link names a question in another document. The records of a document are therefore the question,
-and the ids of the originals. At the end, a temporary database joins the links with the questions
-that they name, in bounded memory.
+and the ids of the originals. At the end, SQLite sorts the links by original, to be joined with the
+questions, and then by duplicate. Everything is read and written from start to end.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
+from itertools import chain, repeat
 from typing import Annotated, Any, TypedDict
 
 import orjson
@@ -64,45 +66,55 @@ def duplicates(question: Document) -> Iterator[Record]:
 
 _START = b'{"%b":{"id":' % _QUESTION.encode()
 
-
 _TABLES = """
-CREATE TABLE links (duplicate, original, PRIMARY KEY (duplicate, original)) WITHOUT ROWID;
-CREATE TABLE questions (id INTEGER PRIMARY KEY, json BLOB);
-"""
-_PAIRS = """
-SELECT d.json, o.json FROM links l JOIN questions d ON d.id = l.duplicate
-JOIN questions o ON o.id = l.original WHERE d.json NOT NULL AND o.json NOT NULL
-ORDER BY l.duplicate, l.original
+PRAGMA journal_mode=OFF;
+PRAGMA synchronous=OFF;
+CREATE TABLE links (original, duplicate);
+CREATE TABLE originals (duplicate, original, json);
+BEGIN;
 """
 
 
 def _links(part: str) -> Iterator[tuple[int, int]]:
-    """Yield the ids of each duplicate and its originals."""
+    """Yield the ids of each original and its duplicate."""
     with open(part, "rb") as lines:
         for line in lines:
             if not line.startswith(_START):
                 link = orjson.loads(line)[_LINKS]
-                yield from ((link["id"], original) for original in link["originals"])
+                yield from ((original, link["id"]) for original in link["originals"])
 
 
-def _questions(part: str) -> Iterator[tuple[bytes, int]]:
-    """Yield record and id of each question."""
+def _questions(part: str) -> Iterator[tuple[int, bytes]]:
+    """Yield id and record of each question, in ascending order."""
     with open(part, "rb") as lines:
         for line in lines:
             if line.startswith(_START):
-                yield line, int(line[len(_START) : line.index(b",")])
+                yield int(line[len(_START) : line.index(b",")]), line
+
+
+def _add_questions(rows: Iterable[tuple[Any, ...]], part: str) -> Iterator[tuple[Any, ...]]:
+    """Yield each row with the record of the question that it names first, if there is one."""
+    questions = chain(_questions(part), repeat((sys.maxsize, b"")))
+    question_id, question = next(questions)
+    for row in rows:
+        while question_id < row[0]:
+            question_id, question = next(questions)
+        if question_id == row[0]:
+            yield *row, question
 
 
 def _join(part: str, folder: str) -> Iterator[tuple[bytes, bytes]]:
     """Yield the records of each duplicate and its original, in the order of their ids."""
     path = os.path.join(folder, "pairs.db")
     with explain(path), closing(sqlite3.connect(path, isolation_level=None)) as database:
-        database.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {_TABLES} BEGIN")
+        database.executescript(_TABLES)
         database.executemany("INSERT INTO links VALUES (?, ?)", _links(part))
-        for column in ("duplicate", "original"):
-            database.execute(f"INSERT OR IGNORE INTO questions (id) SELECT {column} FROM links")
-        database.executemany("UPDATE questions SET json = ? WHERE id = ?", _questions(part))
-        yield from database.execute(_PAIRS)
+        links = database.execute("SELECT DISTINCT * FROM links ORDER BY 1, 2")
+        originals = ((second, first, json) for first, second, json in _add_questions(links, part))
+        database.executemany("INSERT INTO originals VALUES (?, ?, ?)", originals)
+        found = database.execute("SELECT * FROM originals ORDER BY 1, 2")
+        for *_, original, duplicate in _add_questions(found, part):
+            yield duplicate, original
 
 
 def write_pairs(part: str, outputs: Mapping[str, Output]) -> int:
