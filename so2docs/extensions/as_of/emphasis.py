@@ -11,21 +11,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import NamedTuple
 
 _RUN = re.compile(r"\*+|_+")
-_ESCAPED = range(0x10F000, 0x10F100)
+_ESCAPED = re.compile("[\U0010f000-\U0010f0ff]")
 """Private code points that stand for escaped characters. The sites hid such a character behind a
 control character and a letter, so it is punctuation for a sign before it, and a letter for a sign
 after it."""
-
-
-class _Run(NamedTuple):
-    """A run of one sign from `start` to `end`."""
-
-    start: int
-    end: int
-    sign: str
 
 
 def render_emphasis(text: str, *, is_strict: bool) -> str:
@@ -53,18 +44,18 @@ def _find_strong(text: str, *, is_strict: bool) -> Iterator[tuple[int, int]]:
     """Yield the places of the opening and closing pairs of signs of strong text."""
     openings = list[tuple[int, str]]()
     closings: dict[str, list[int]] = {"*": [], "_": []}
-    for run in _list_runs(text):
-        size = run.end - run.start
+    for run in _RUN.finditer(text):
+        sign, size = run[0][0], len(run[0])
         if size < 2 or (size > 3 and not is_strict):
             continue
-        in_words = run.sign == "*" and not is_strict
-        opening = run.start
+        in_words = sign == "*" and not is_strict
+        opening = run.start()
         if is_strict and size > 2 and (not opening or text[opening - 1].isalnum()):
             opening += 1
         if _opens(text, opening, opening + 2, in_words=in_words):
-            openings.append((opening, run.sign))
-        if _closes(text, run.end - 2, run.end, in_words=in_words):
-            closings[run.sign].append(run.end - 2)
+            openings.append((opening, sign))
+        if _closes(text, run.end() - 2, run.end(), in_words=in_words):
+            closings[sign].append(run.end() - 2)
     at = 0
     for opening, sign in openings:
         number = bisect_left(closings[sign], opening + 3)
@@ -78,17 +69,18 @@ def _find_single(text: str, *, is_strict: bool) -> Iterator[tuple[int, int]]:
 
     Before 2015, the last sign of a run could open emphasis, and the first one close it.
     """
-    previous: dict[str, _Run] = {}
+    openings: dict[str, int] = {}
     pairs = list[tuple[int, int]]()
-    for run in _list_runs(text):
-        if not is_strict and run.end - run.start > 1:
-            previous.pop(run.sign, None)
+    for run in _RUN.finditer(text):
+        sign = run[0][0]
+        if not is_strict and len(run[0]) > 1:
+            openings.pop(sign, None)
             continue
-        before = previous.get(run.sign)
-        in_words = run.sign == "*" and not is_strict
-        if before is not None and _is_emphasis(text, before.end - 1, run.start, in_words=in_words):
-            pairs.append((before.end - 1, run.start))
-        previous[run.sign] = run
+        in_words = sign == "*" and not is_strict
+        start, end = openings.get(sign, -1), run.start()
+        if start >= 0 and _is_emphasis(text, start, end, in_words=in_words):
+            pairs.append((start, end))
+        openings[sign] = run.end() - 1
     at = -1
     for start, end in sorted(pairs):
         if start > at:
@@ -103,28 +95,21 @@ def _is_emphasis(text: str, start: int, end: int, *, in_words: bool) -> bool:
     )
 
 
-def _list_runs(text: str) -> Iterator[_Run]:
-    for match in _RUN.finditer(text):
-        yield _Run(match.start(), match.end(), match[0][0])
-
-
 def _opens(text: str, start: int, end: int, *, in_words: bool, digits: bool = True) -> bool:
     """Whether signs can open emphasis; inside of words if these may have emphasis."""
-    after = text[end : end + 1]
+    before, after = text[start - 1 : start] if start else "", text[end : end + 1]
     if not after or after.isspace():
         return False
-    before = text[start - 1] if start else " "
-    if not (before.isalnum() or ord(before) in _ESCAPED):
+    if not (before.isalnum() or _ESCAPED.match(before)):
         return True
     return in_words and _joins(before, digits=digits) and _joins(after, digits=digits)
 
 
 def _closes(text: str, start: int, end: int, *, in_words: bool, digits: bool = True) -> bool:
     """Whether signs can close emphasis; inside of words if these may have emphasis."""
-    before = text[start - 1 : start]
+    before, after = text[start - 1 : start], text[end : end + 1]
     if not before or before.isspace():
         return False
-    after = text[end : end + 1]
     if not after.isalnum():
         return True
     return in_words and _joins(before, digits=digits) and _joins(after, digits=digits)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Callable
 
 from so2docs.extensions.as_of.addresses import link_addresses
 from so2docs.extensions.as_of.emphasis import render_emphasis
@@ -150,18 +151,12 @@ class _Document:
 
     def hide_fences(self, text: str) -> str:
         """Replace fenced code, which is never inside of lists or quotations, by keys."""
-        lines, done, number = text.split("\n"), list[str](), 0
-        while number < len(lines):
-            match = _FENCE.match(lines[number])
-            end = _find_fence_end(lines, number, match[1]) if match else 0
-            if end:
-                code = "\n".join(lines[number + 1 : end])
-                done += self._hide(f"<pre><code>{_encode_code(code)}\n</code></pre>").split("\n")
-                number = end
-            else:
-                done.append(lines[number])
-            number += 1
-        return "\n".join(done)
+
+        def hide(lines: list[str]) -> str:
+            code = _encode_code("\n".join(lines[1:-1]))
+            return self._hide(f"<pre><code>{code}\n</code></pre>")
+
+        return _replace_lines(text, _find_fence_end, hide)
 
     def hide_html_blocks(self, text: str) -> str:
         """Replace HTML blocks, which start and end at a line, by keys."""
@@ -198,8 +193,9 @@ class _Document:
         text = _RULE.sub("<hr>\n", text)
         if self._depth <= _MOST_DEPTH:
             text = self._render_lists(text)
-        text = self._render_code(text)
-        if self._depth <= _MOST_DEPTH:
+        if "    " in text:
+            text = _replace_lines(text, _find_code_end, _render_code)
+        if self._depth <= _MOST_DEPTH and ">" in text:
             text = self._render_quotations(text)
         text = self.hide_html_blocks(text)
         text = self._form_paragraphs(text, shows=shows, has_paragraphs=has_paragraphs)
@@ -234,26 +230,30 @@ class _Document:
     def _render_lists(self, text: str) -> str:
         if not any(sign in text for sign in ("* ", "+ ", "- ", ". ")):
             return text
-        lines = text.split("\n")
-        done = list[str]()
-        number = 0
-        while number < len(lines):
-            match = _ITEM.match(lines[number])
-            can_start = self._list_depth > 0 or not number or not lines[number - 1]
-            # A list that starts the text may follow one line break.
-            if not match or not can_start:
-                done.append(lines[number])
-                number += 1
-                continue
-            end = _find_list_end(lines, number)
-            kind = "ul" if match[2] in "*+-" else "ol"
-            number_typed = match[2][:-1]
-            has_start = kind == "ol" and len(number_typed) < 10 and int(number_typed) > 1
-            start = f' start="{int(number_typed)}"' if has_start else ""
-            items = self._render_items(lines[number:end], kind)
-            done += f"<{kind}{start}>\n{items}</{kind}>", ""
-            number = end
-        return "\n".join(done)
+        return _replace_lines(text, self._find_list_end, self._render_list)
+
+    def _find_list_end(self, lines: list[str], number: int) -> int:
+        """Find the first line after a list: one at the margin after a blank line, and no item."""
+        # A list that starts the text may follow one line break.
+        can_start = self._list_depth > 0 or not number or not lines[number - 1]
+        if not can_start or not _ITEM.match(lines[number]):
+            return 0
+        is_empty = not lines[number].lstrip(" ").lstrip("*+-.0123456789").strip(" ")
+        # A blank line after an empty item does not end the list.
+        for end in range(number + (3 if is_empty else 1), len(lines)):
+            line = lines[end]
+            if line and not lines[end - 1] and line[0] != " " and not _ITEM.match(line):
+                return end
+        return len(lines)
+
+    def _render_list(self, lines: list[str]) -> str:
+        match = _ITEM.match(lines[0])
+        assert match
+        kind = "ul" if match[2] in "*+-" else "ol"
+        typed = match[2][:-1]
+        has_start = kind == "ol" and len(typed) < 10 and int(typed) > 1
+        start = f' start="{int(typed)}"' if has_start else ""
+        return f"<{kind}{start}>\n{self._render_items(lines, kind)}</{kind}>\n"
 
     def _render_items(self, lines: list[str], kind: str) -> str:
         """Render the items of a list, given its lines."""
@@ -288,47 +288,11 @@ class _Document:
         self._list_depth -= 1
         return "".join(items)
 
-    def _render_code(self, text: str) -> str:
-        if "    " not in text:
-            return text
-        lines = text.split("\n")
-        done = list[str]()
-        number = 0
-        while number < len(lines):
-            if not lines[number].startswith("    ") or (number and lines[number - 1]):
-                done.append(lines[number])
-                number += 1
-                continue
-            end = number
-            while end < len(lines) and (lines[end].startswith("    ") or not lines[end]):
-                end += 1
-            code = _OUTDENT.sub("", "\n".join(lines[number:end])).strip("\n")
-            done += "", f"<pre><code>{_encode_code(code)}", "</code></pre>", "", ""
-            number = end
-        return "\n".join(done)
-
     def _render_quotations(self, text: str) -> str:
-        if ">" not in text:
-            return text
-        lines = text.split("\n")
-        done = list[str]()
-        number = 0
-        while number < len(lines):
-            if not _QUOTE.match(lines[number]):
-                done.append(lines[number])
-                number += 1
-                continue
-            end = number
-            while end < len(lines) and _QUOTE.match(lines[end]):
-                while end < len(lines) and lines[end]:
-                    end += 1
-                while end < len(lines) and not lines[end]:
-                    end += 1
-            done.append(self._render_quotation("\n".join(lines[number:end]) + "\n"))
-            number = end
-        return "\n".join(done)
+        return _replace_lines(text, _find_quotation_end, self._render_quotation)
 
-    def _render_quotation(self, text: str) -> str:
+    def _render_quotation(self, lines: list[str]) -> str:
+        text = "\n".join((*lines, ""))
         text = _BLANK_LINE.sub("", _QUOTE_SIGN.sub("", text))
         spoiler = ""
         if text.startswith("!") and not text.startswith("!["):
@@ -345,11 +309,13 @@ class _Document:
         text = _BACKSLASH.sub(lambda match: _escape(match[1]), text)
         if "[" in text:
             if "![" in text:
-                text = _IMAGE_REFERENCE.sub(self._link_reference_image, text)
+                text = _IMAGE_REFERENCE.sub(lambda m: self._refer(m, m[2] or m[1], _image), text)
                 text = _IMAGE.sub(lambda match: _image(match[3], match[2], match[6]), text)
-            text = _LINK_REFERENCE.sub(self._link_reference, text)
+            text = _LINK_REFERENCE.sub(lambda m: self._refer(m, m[2] or m[1], self._link), text)
             text = _LINK.sub(lambda match: self._link(match[3], match[2], match[6]), text)
-            text = _SHORTCUT.sub(self._link_shortcut, text)
+            text = _SHORTCUT.sub(
+                lambda m: self._refer(m, re.sub(r" *\n *", " ", m[1]), self._link), text
+            )
         if ":" in text:
             text = link_addresses(text, _link_bare)
         text = _escape_text(text.replace(_ADDRESS_SIGN, "://"))
@@ -364,22 +330,32 @@ class _Document:
             address = _PROBLEMATIC.sub(lambda match: f"%{ord(match[0]):x}", address)
         return f'<a href="{_encode_address(address)}"{_title(title)}>{text}</a>'
 
-    def _link_reference(self, match: re.Match[str]) -> str:
-        return self._link_to(match[0], match[1], (match[2] or match[1]).lower())
-
-    def _link_shortcut(self, match: re.Match[str]) -> str:
-        return self._link_to(match[0], match[1], re.sub(r" *\n *", " ", match[1].lower()))
-
-    def _link_to(self, typed: str, text: str, name: str) -> str:
-        if name not in self._addresses:
-            return typed
-        return self._link(self._addresses[name], text, self._titles.get(name))
-
-    def _link_reference_image(self, match: re.Match[str]) -> str:
-        name = (match[2] or match[1]).lower()
+    def _refer(
+        self, match: re.Match[str], name: str, make: Callable[[str, str, str | None], str]
+    ) -> str:
+        """Make a link or picture with the address that is defined for a name, if there is one."""
+        name = name.lower()
         if name not in self._addresses:
             return match[0]
-        return _image(self._addresses[name], match[1], self._titles.get(name))
+        return make(self._addresses[name], match[1], self._titles.get(name))
+
+
+def _replace_lines(
+    text: str, find_end: Callable[[list[str], int], int], render: Callable[[list[str]], str]
+) -> str:
+    """Replace runs of lines.
+
+    Args:
+        text: The text.
+        find_end: Returns the line after a run that starts at a line; 0 if none starts there.
+        render: Returns the text in place of a run.
+    """
+    lines, done, number = text.split("\n"), list[str](), 0
+    while number < len(lines):
+        end = find_end(lines, number)
+        done.append(render(lines[number:end]) if end else lines[number])
+        number = end or number + 1
+    return "\n".join(done)
 
 
 def _find_comment_end(text: str, start: int) -> int:
@@ -400,12 +376,39 @@ def _find_comment_end(text: str, start: int) -> int:
     return after.end() if after else -1
 
 
-def _find_fence_end(lines: list[str], start: int, fence: str) -> int:
-    """Find the line that closes a fence, in at most `_MOST_FENCED` lines; 0 if there is none."""
-    for number in range(start + 1, min(len(lines), start + _MOST_FENCED)):
-        if lines[number].startswith(fence) and not lines[number].strip(f"{fence[0]} "):
-            return number
+def _find_fence_end(lines: list[str], start: int) -> int:
+    """Find the line after fenced code of at most `_MOST_FENCED` lines."""
+    if match := _FENCE.match(lines[start]):
+        fence = match[1]
+        for number in range(start + 1, min(len(lines), start + _MOST_FENCED)):
+            if lines[number].startswith(fence) and not lines[number].strip(f"{fence[0]} "):
+                return number + 1
     return 0
+
+
+def _find_code_end(lines: list[str], number: int) -> int:
+    """Find the line after indented code, which follows a blank line."""
+    if not lines[number].startswith("    ") or (number and lines[number - 1]):
+        return 0
+    while number < len(lines) and (lines[number].startswith("    ") or not lines[number]):
+        number += 1
+    return number
+
+
+def _render_code(lines: list[str]) -> str:
+    code = _OUTDENT.sub("", "\n".join(lines)).strip("\n")
+    return f"\n<pre><code>{_encode_code(code)}\n</code></pre>\n\n"
+
+
+def _find_quotation_end(lines: list[str], start: int) -> int:
+    """Find the line after the paragraphs of a quotation."""
+    end = start
+    while end < len(lines) and _QUOTE.match(lines[end]):
+        while end < len(lines) and lines[end]:
+            end += 1
+        while end < len(lines) and not lines[end]:
+            end += 1
+    return end if end > start else 0
 
 
 def _match_tags(text: str) -> dict[int, int]:
@@ -418,17 +421,6 @@ def _match_tags(text: str) -> dict[int, int]:
         elif starts[match[2]]:
             ends[starts[match[2]].pop()] = match.end()
     return ends
-
-
-def _find_list_end(lines: list[str], number: int) -> int:
-    """Find the first line after a list: one at the margin after a blank line, and not an item."""
-    is_empty = not lines[number].lstrip(" ").lstrip("*+-.0123456789").strip(" ")
-    # A blank line after an empty item does not end the list.
-    for end in range(number + (3 if is_empty else 1), len(lines)):
-        line = lines[end]
-        if line and not lines[end - 1] and line[0] != " " and not _ITEM.match(line):
-            return end
-    return len(lines)
 
 
 def _starts_item(line: str, indent: int, marker: re.Pattern[str]) -> bool:
