@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from typing import Any
 import pytest
 from support.command import run, run_process, run_python, start
 from support.dumps import question, write_dump
+from support.places import SAMPLES
 
 import so2docs
 from so2docs.cli import COMMANDS
+from so2docs.errors import STARTS_OVER
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="closes descriptors")
 IN, OUT, ERR = 0, 1, 2
@@ -58,6 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("streams")
     run("sample", ".", cwd=folder, code=0)
     run("convert", DUMP, "q.jsonl", "--card", cwd=folder, code=0)
+    run("convert", SAMPLES / "votes.xml", "other.jsonl", cwd=folder, code=0)
     run("sqlite", DUMP, "q.db", cwd=folder, code=0)
     return folder
 
@@ -189,16 +193,22 @@ def test_documents_and_results_in_a_pipe_that_does_not_block(large: Path, tmp_pa
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_results_for_a_full_disk_are_an_error(unbuffered: str, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "unbuffered"),
+    [
+        ("inspect q.jsonl", ""),
+        ("inspect q.jsonl", "1"),
+        ("show q.jsonl 1", ""),
+        ("diff q.jsonl other.jsonl", ""),
+        (f"convert {DUMP} - -q", ""),
+    ],
+)
+def test_results_for_a_full_disk_are_an_error(words: str, unbuffered: str, folder: Path) -> None:
     with open("/dev/full", "w") as full:
         env = {"PYTHONUNBUFFERED": unbuffered}
-        done = run_process("inspect", "q.jsonl", cwd=folder, stdout=full, env=env)
-    assert done.returncode == 1
-    assert done.stderr == (
-        "so2docs: standard output: the disk is full; free some space; "
-        "the same command starts over\n"
-    )
+        done = run_process(*words.split(), cwd=folder, stdout=full, env=env, code=1)
+    where = "standard output" if words.startswith(("inspect", "show")) else "-"
+    assert re.fullmatch(f"so2docs: {where}: .*; free some space; {STARTS_OVER}\n", done.stderr)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")

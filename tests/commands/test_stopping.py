@@ -1,7 +1,6 @@
 """Signals at any moment of a command, from its imports until all work is done."""
 
 import os
-import re
 import shutil
 import signal
 from pathlib import Path
@@ -12,7 +11,7 @@ from support.dumps import some_rows, write_dump
 from support.places import LONG, SAMPLES
 
 import so2docs
-from so2docs.errors import RESUMES, STARTS_OVER
+from so2docs.errors import STARTS_OVER
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="forks")
 
@@ -192,27 +191,6 @@ def test_a_signal_after_the_last_step(command: str, last: str, number: int, tmp_
         done = run_python(*words, cwd=tmp_path, stdin=dump)
     assert done.stderr.strip() == ""
     assert {*os.listdir(tmp_path)} - before == {output}
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("diff q.jsonl r.jsonl", f"so2docs: -: .*; free some space; {STARTS_OVER}\n"),
-        (
-            "show q.jsonl 1",
-            f"so2docs: standard output: .*; free some space; {STARTS_OVER}\n",
-        ),
-    ],
-)
-def test_a_full_disk_behind_standard_output(command: str, message: str, tmp_path: Path) -> None:
-    for name, dump in (("q", "posts.xml"), ("r", "votes.xml")):
-        so2docs.convert(SAMPLES / dump, tmp_path / f"{name}.jsonl")
-    with open("/dev/full", "w") as full:
-        words = ["-m", "so2docs", *command.split()]
-        result = run_python(*words, cwd=tmp_path, stdout=full, code=1)
-    assert re.fullmatch(message, result.stderr)
-    assert RESUMES not in result.stderr
 
 
 def test_when_all_is_done(tmp_path: Path) -> None:

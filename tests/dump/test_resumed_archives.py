@@ -20,7 +20,7 @@ from so2docs.spill import Spill
 
 BLOCK_BYTES = 100_000
 CHUNK_BYTES = 30_000
-EVERY = 1 if LONG else 12
+EVERY = 1 if LONG else 20
 ALL_SPILLED = "all of the dump is already spilled"
 
 Pack = Callable[[Path, pytest.MonkeyPatch, dict[str, bytes]], Path]

@@ -39,7 +39,6 @@ def test_parquet_equals_the_documents(names: tuple[str, ...], tmp_path: Path) ->
     assert files[0] == files[1]
 
 
-@pytest.mark.usefixtures("core")
 def test_parquet_has_the_same_columns_without_a_table(tmp_path: Path) -> None:
     dumps, paths = tmp_path / "dumps", []
     for missing in ("", *FILES.values()):

@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from support.command import run, start, unmeasured
+from support.command import run, unmeasured
 from support.dumps import END, dump_of, left_by, question, some_rows, write_dump
 from support.places import CHECKOUT
 
 import so2docs
 from so2docs.dump.dump import open_dump, slices
-from so2docs.errors import RESUMES, STARTS_OVER
+from so2docs.errors import RESUMES
 from so2docs.store import disk
 
 
@@ -162,16 +162,6 @@ def test_a_limit_on_file_size(dump: Path, folders: tuple[Path, Path]) -> None:
             break
     assert failed >= {"spill", "blocks", "part"}
     assert left_by(output) == left_by(expected)
-
-
-def test_a_full_device_as_output(dump: Path) -> None:
-    if not os.path.exists("/dev/full"):
-        pytest.skip("this system has no /dev/full")
-    with open("/dev/full", "w") as full:
-        process = start("convert", dump, "-", "-q", stdout=full, stderr=subprocess.PIPE, text=True)
-        stderr = process.communicate(timeout=60)[1]
-    assert process.returncode == 1
-    assert re.fullmatch(f"so2docs: -: .*; free some space; {STARTS_OVER}\n", stderr)
 
 
 def test_a_failed_excerpt_does_not_hide_the_error(
