@@ -176,13 +176,6 @@ class _Input:
         last = None if end is None else (end - self._first) // 8 + _HEADER_BYTES + _END_BITS // 8
         return bytes(memoryview(self._data)[(start - self._first) // 8 : last])
 
-    def level_before(self, start: int) -> int:
-        """Return the level of the stream whose first block is at a position; 0 if there is none."""
-        header = start - 8 * _HEADER_BYTES
-        if start % 8 or header < self._first:
-            return 0
-        return _parse_header(self.cut(header)[:_HEADER_BYTES])
-
     def read_header(self) -> int:
         """Read the header of the next stream and return its level; 0 if no stream follows.
 
@@ -280,9 +273,11 @@ class _Reader:
         raise OSError(f"a block is larger than {_MOST_BLOCK_BYTES >> 20} MiB")
 
     def _start_tasks(self, level: int) -> None:
-        """Start tasks that decode the next blocks, as far as their ends have been read."""
+        """Start tasks that decode the next blocks, as far as their ends have been read.
+
+        A later stream usually has the same level; otherwise, its blocks are decoded again.
+        """
         data, tasks = self._input, self._tasks
-        level = tasks[-1].level if tasks else level
         while len(tasks) < self._ahead:
             while data.numbers and data.numbers[0] < data.position:
                 data.numbers.popleft()
@@ -294,7 +289,6 @@ class _Reader:
             start = data.numbers.popleft()
             if data.bits(start, _NUMBER_BITS) == _END:
                 continue
-            level = data.level_before(start) or level
             packed = data.cut(start, data.numbers[0] if data.numbers else None)
             future = self._pool.submit(self._decoder.decode, packed, start % 8, level)
             tasks.append(_Task(start, level, future))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from so2docs.errors import DumpError, Location, MalformedDumpError
 from so2docs.options.sites import COPY, NUMBER
-from so2docs.schema import DUMP, POSTS, Table
+from so2docs.schema import DUMP, Table
 
 PACKED = ("7z", "zip", "gz", "bz2", "xz", "zst")
 """Extensions of compressed dumps and archives."""
@@ -35,12 +35,8 @@ def members_with(table: Table, names: Sequence[str]) -> list[str]:
         One name if the choice is unambiguous; otherwise, none or several.
     """
     names = [name for name in names if not _base(name).startswith("._")]  # Written by macOS.
-    return _match_names(table, names, "(?:.*[-_.])?") or _topmost(
-        [name for name in names if _ARCHIVE.fullmatch(_base(name))]
-        or [name for name in names if _ARCHIVE.fullmatch(_without_mark(name))]
-        if table.file == POSTS.file
-        else [name for name in names if is_of_site(name)]
-    )
+    named = _match_names(table, names, "(?:.*[-_.])?")
+    return named or _topmost([name for name in names if _is_of_site(name)])
 
 
 def files_with(table: Table, names: Sequence[str], prefix: str) -> list[str]:
@@ -80,7 +76,7 @@ def _without_mark(name: str) -> str:
     return _SAVED_AS.sub(r"\1", _base(name))
 
 
-def is_of_site(name: str) -> bool:
+def _is_of_site(name: str) -> bool:
     """Whether a file is named as the archive of a site, not of one of its tables."""
     base = _without_mark(name)
     if base.startswith("._"):

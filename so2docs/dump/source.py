@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
 from so2docs.dump.opening import STANDARD_INPUT, SourceFile, TableFile
-from so2docs.dump.storage import check_source, files_in_folder, is_url, unreadable_dump
+from so2docs.dump.storage import check_source, is_url, list_folder, unreadable_dump
 from so2docs.errors import ArchiveError, DumpError, OptionError, flag
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import Tables
@@ -174,7 +174,7 @@ class Source(AbstractContextManager["Source"]):
             return _beside(table, ".", [""], advice)
         path = self.path
         if self.is_folder:
-            names = files_in_folder(path)
+            names = list_folder(path)
             posts = members_with(POSTS, names)
             if len(posts) != 1:
                 return _single(table, path, members_with(table, names), advice)
@@ -210,13 +210,13 @@ class Source(AbstractContextManager["Source"]):
 
     def missing(self, problem: str, advice: str = "") -> DumpError:
         """Make the error for a missing table, with the names of the files that are there."""
-        names: list[str] | None = None
-        if self.is_folder:
-            names = files_in_folder(self.path)
-        elif not self.is_stream and self.look(self.path).archive() is not None:
-            names = self.look(self.path).names()
         advice = advice or "give an archive, a folder, or a file such as Posts.xml"
-        return _without(self.look("").name if self.is_stream else self.path, problem, names, advice)
+        if self.is_folder:
+            return _without(self.path, problem, list_folder(self.path), advice)
+        file = self.look("" if self.is_stream else self.path)
+        if self.is_stream or file.archive() is None:
+            return DumpError(file.name if self.is_stream else self.path, problem, advice=advice)
+        return _without(self.path, problem, file.names(), advice)
 
 
 def in_reading_order(files: Iterable[TableFile]) -> list[TableFile]:
@@ -240,42 +240,17 @@ def open_first(files: Iterable[TableFile], threads: int, work_dir: str | None) -
 
 def file_in_folder(path: str, table: Table) -> str:
     """Return the path of a table's file in a folder, compressed or not."""
-    names = files_in_folder(path)
+    names = list_folder(path)
     matches = members_with(table, names)
     if len(matches) == 1:
         return os.path.join(path, matches[0])
-    has_posts = any(not _is_other(table, name) for name in matches)
-    problem = (
-        "is a folder with several dumps" if has_posts else f"is a folder without a {table.file}"
-    )
-    advice = "name the file to convert"
-    if not has_posts and (not names or any(_is_other(table, name) for name in names)):
-        advice = f"put the {table.file} of the dump into it, or give the archive of the site"
+    problem = f"is a folder with{' several dumps' if matches else f'out a {table.file}'}"
+    advice = f"give the {table.file} of one dump, or the archive of its site"
     raise _without(path, problem, matches or names, advice)
 
 
-def _is_other(table: Table, name: str) -> bool:
-    """Whether a file is named as another table of a dump."""
-    others = (other for other in DUMP.values() if other.file != table.file)
-    return any(table_prefix(other, os.path.basename(name)) is not None for other in others)
-
-
-def _without(path: str, problem: str, names: list[str] | None, advice: str) -> DumpError:
-    if names is None:
-        return DumpError(path, problem, advice=advice)
-    if not names and (folders := _folders_in(path)):
-        return ArchiveError(
-            path,
-            f"{problem}; it holds only folders: {join_names(folders)}",
-            advice="give one of them",
-        )
+def _without(path: str, problem: str, names: list[str], advice: str) -> ArchiveError:
     return ArchiveError(path, f"{problem}; it holds {join_names(names)}", advice=advice)
-
-
-def _folders_in(path: str) -> list[str]:
-    if is_url(path) or not os.path.isdir(path):
-        return []
-    return sorted(entry.name for entry in os.scandir(path) if entry.is_dir())
 
 
 def has_root(file: SourceFile, root: str) -> bool:
@@ -288,7 +263,7 @@ def has_root(file: SourceFile, root: str) -> bool:
 
 def _beside(table: Table, folder: str, prefixes: list[str], advice: str) -> str | None:
     """Return the path of a table's file in a folder, trying prefixes in order; None if missing."""
-    names = files_in_folder(folder)
+    names = list_folder(folder)
     for prefix in prefixes:
         if path := _single(table, folder, files_with(table, names, prefix), advice):
             return path

@@ -142,13 +142,6 @@ def list_folder(folder: str) -> list[str]:
     return sorted(names)
 
 
-def files_in_folder(path: str) -> list[str]:
-    """List the names of the files in a folder, sorted."""
-    if is_url(path):
-        return list_folder(path)
-    return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
-
-
 def unreadable_dump(path: str, error: Exception) -> DumpError:
     """Make the error for an unreadable dump or file of a dump."""
     if isinstance(error, DumpError):

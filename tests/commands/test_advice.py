@@ -260,7 +260,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-FOLDERS = "it holds only folders: a, b; give one of them"
+FOLDERS = "it holds a, b; give"
 PATTERN = "no file matches; patterns in quotes are not expanded, so give the names of files"
 
 

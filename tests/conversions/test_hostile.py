@@ -155,10 +155,8 @@ def test_refuses_folders_without_posts(tmp_path: Path) -> None:
 def test_refuses_folders_with_other_tables_only(names: list[str], tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).write_bytes(b"")
-    with pytest.raises(so2docs.DumpError, match="without a Posts") as caught:
+    with pytest.raises(so2docs.DumpError, match=r"without a Posts.*; give the Posts\.xml of one"):
         convert(tmp_path)
-    assert "put the Posts.xml of the dump into it" in str(caught.value)
-    assert "name the file" not in str(caught.value)
 
 
 def test_a_sparse_file_of_a_terabyte(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 
 from so2docs.dump.kinds import join_names, members_with
-from so2docs.dump.storage import files_in_folder
+from so2docs.dump.storage import list_folder
 from so2docs.errors import OutputNotFoundError
 from so2docs.options.choices import FORMATS, split_compression
 from so2docs.output import index
@@ -19,7 +19,7 @@ _LINES = FORMATS["jsonl"].extensions
 
 def is_folder_of_outputs(path: str) -> bool:
     """Whether a path is a folder other than the folder of a single dump."""
-    return os.path.isdir(path) and len(members_with(POSTS, files_in_folder(path))) != 1
+    return os.path.isdir(path) and len(members_with(POSTS, list_folder(path))) != 1
 
 
 def outputs_in(folder: str) -> dict[str, list[str]]:

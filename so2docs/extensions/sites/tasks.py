@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from so2docs.dump.kinds import members_with
-from so2docs.dump.storage import files_in_folder
+from so2docs.dump.storage import list_folder
 from so2docs.errors import WorkerDiedError, convert_error
 from so2docs.extensions.sites.messages import log_about, warn_by_kind
 from so2docs.output.new_files import clean_up
@@ -315,7 +315,7 @@ def plan_outputs(
     for source_like in sources:
         source = os.fspath(source_like)
         if os.path.isdir(source):
-            dumps = members_with(POSTS, files_in_folder(source))
+            dumps = members_with(POSTS, list_folder(source))
             if len(dumps) > 1:
                 pattern = os.path.join(source, f"*{os.path.splitext(dumps[0])[1]}")
                 raise OptionError(f"{source}: is a folder of several dumps; list them: {pattern}")
