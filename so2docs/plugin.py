@@ -11,42 +11,50 @@ TYPE_CHECKING = False  # Replaces the constant of `typing`, which is slow to imp
 if TYPE_CHECKING:
     from typing import Any
 
+    from so2docs.api.convert import check_report, convert_validated, write_report
     from so2docs.commands.options import (
+        add_options,
         command,
         given_keywords,
+        output_dir,
         product_options,
         quiet,
         table_option,
     )
     from so2docs.commands.terminal import allow_any_encoding, say, tell
     from so2docs.counts import Counts, plural
-    from so2docs.dump.source import Source
+    from so2docs.dump.source import Source, has_root
     from so2docs.dump.storage import unreadable_output
     from so2docs.errors import (
         DumpError,
         OptionError,
         OutputError,
         So2docsError,
-        did_you_mean,
         flag,
         require_packages,
         resumable,
         without_secrets,
     )
-    from so2docs.escape import for_html, for_terminal, on_one_line, printable, to_yaml
+    from so2docs.escape import for_terminal, on_one_line
     from so2docs.options.option import option
     from so2docs.options.request import read_options, recorded
     from so2docs.options.signatures import spell_out
-    from so2docs.options.sites import site_from_name, without_date
+    from so2docs.options.sites import checked_host, published_host, site_from_name, without_date
     from so2docs.options.table import like, options_of
     from so2docs.output.file import Output
-    from so2docs.output.new_files import NewFiles, temporary_folder, write_file
-    from so2docs.output.product import Product, read_provenance, read_recipe
+    from so2docs.output.new_files import NewFiles
+    from so2docs.output.product import ExistingOutputError, Product, read_provenance, read_recipe
     from so2docs.output.provenance import UP_TO_DATE, File, Provenance, make_record
-    from so2docs.progress import Shown, bar, log
-    from so2docs.reader.reading import is_output, parse_document, read_lines, read_start
+    from so2docs.progress import Shown, log
+    from so2docs.reader.reading import (
+        describe_foreign,
+        is_output,
+        parse_document,
+        read_lines,
+        read_start,
+    )
     from so2docs.registry import find_hook
-    from so2docs.report import Report, as_size
+    from so2docs.report import Report
     from so2docs.schema import ANSWERS, DUMP, POSTS
 
 # [[[cog
@@ -55,38 +63,40 @@ if TYPE_CHECKING:
 # cog.outl(text(cog.inFile))
 # ]]]
 __all__ = [
-    "ANSWERS", "DUMP", "POSTS", "UP_TO_DATE", "Counts", "DumpError", "File", "NewFiles",
-    "OptionError", "Output", "OutputError", "Product", "Provenance", "Report", "Shown",
-    "So2docsError", "Source", "allow_any_encoding", "as_size", "bar", "command", "did_you_mean",
-    "find_hook", "flag", "for_html", "for_terminal", "given_keywords", "is_output", "like", "log",
-    "make_record", "on_one_line", "option", "options_of", "parse_document", "plural", "printable",
-    "product_options", "quiet", "read_lines", "read_options", "read_provenance", "read_recipe",
+    "ANSWERS", "DUMP", "POSTS", "UP_TO_DATE", "Counts", "DumpError", "ExistingOutputError", "File",
+    "NewFiles", "OptionError", "Output", "OutputError", "Product", "Provenance", "Report", "Shown",
+    "So2docsError", "Source", "add_options", "allow_any_encoding", "check_report", "checked_host",
+    "command", "convert_validated", "describe_foreign", "find_hook", "flag", "for_terminal",
+    "given_keywords", "has_root", "is_output", "like", "log", "make_record", "on_one_line",
+    "option", "options_of", "output_dir", "parse_document", "plural", "product_options",
+    "published_host", "quiet", "read_lines", "read_options", "read_provenance", "read_recipe",
     "read_start", "recorded", "require_packages", "resumable", "say", "site_from_name",
-    "spell_out", "table_option", "tell", "temporary_folder", "to_yaml", "unreadable_output",
-    "without_date", "without_secrets", "write_file",
+    "spell_out", "table_option", "tell", "unreadable_output", "without_date", "without_secrets",
+    "write_report",
 ]  # fmt: skip
 _MODULES = {
     "ANSWERS": "schema", "Counts": "counts", "DUMP": "schema", "DumpError": "errors",
-    "File": "output.provenance", "NewFiles": "output.new_files", "OptionError": "errors",
-    "Output": "output.file", "OutputError": "errors", "POSTS": "schema",
-    "Product": "output.product", "Provenance": "output.provenance", "Report": "report",
-    "Shown": "progress", "So2docsError": "errors", "Source": "dump.source",
-    "UP_TO_DATE": "output.provenance", "allow_any_encoding": "commands.terminal",
-    "as_size": "report", "bar": "progress", "command": "commands.options",
-    "did_you_mean": "errors", "find_hook": "registry", "flag": "errors", "for_html": "escape",
-    "for_terminal": "escape", "given_keywords": "commands.options", "is_output": "reader.reading",
+    "ExistingOutputError": "output.product", "File": "output.provenance",
+    "NewFiles": "output.new_files", "OptionError": "errors", "Output": "output.file",
+    "OutputError": "errors", "POSTS": "schema", "Product": "output.product",
+    "Provenance": "output.provenance", "Report": "report", "Shown": "progress",
+    "So2docsError": "errors", "Source": "dump.source", "UP_TO_DATE": "output.provenance",
+    "add_options": "commands.options", "allow_any_encoding": "commands.terminal",
+    "check_report": "api.convert", "checked_host": "options.sites", "command": "commands.options",
+    "convert_validated": "api.convert", "describe_foreign": "reader.reading",
+    "find_hook": "registry", "flag": "errors", "for_terminal": "escape",
+    "given_keywords": "commands.options", "has_root": "dump.source", "is_output": "reader.reading",
     "like": "options.table", "log": "progress", "make_record": "output.provenance",
     "on_one_line": "escape", "option": "options.option", "options_of": "options.table",
-    "parse_document": "reader.reading", "plural": "counts", "printable": "escape",
-    "product_options": "commands.options", "quiet": "commands.options",
-    "read_lines": "reader.reading", "read_options": "options.request",
+    "output_dir": "commands.options", "parse_document": "reader.reading", "plural": "counts",
+    "product_options": "commands.options", "published_host": "options.sites",
+    "quiet": "commands.options", "read_lines": "reader.reading", "read_options": "options.request",
     "read_provenance": "output.product", "read_recipe": "output.product",
     "read_start": "reader.reading", "recorded": "options.request", "require_packages": "errors",
     "resumable": "errors", "say": "commands.terminal", "site_from_name": "options.sites",
     "spell_out": "options.signatures", "table_option": "commands.options",
-    "tell": "commands.terminal", "temporary_folder": "output.new_files", "to_yaml": "escape",
-    "unreadable_output": "dump.storage", "without_date": "options.sites",
-    "without_secrets": "errors", "write_file": "output.new_files",
+    "tell": "commands.terminal", "unreadable_output": "dump.storage",
+    "without_date": "options.sites", "without_secrets": "errors", "write_report": "api.convert",
 }  # fmt: skip
 # [[[end]]]
 

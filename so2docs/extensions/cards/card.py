@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from so2docs.dump.storage import is_url
-from so2docs.errors import OptionError, OutputError, flag
 from so2docs.escape import printable
 from so2docs.extensions.cards.manifest import (
     DESCRIBED,
@@ -29,12 +28,21 @@ from so2docs.extensions.cards.outputs import (
 )
 from so2docs.extensions.cards.readme import START, readme_text, title_of
 from so2docs.options.table import Options
-from so2docs.output.new_files import FOR_SMALL_FILES, NewFiles
+from so2docs.output.new_files import FOR_SMALL_FILES
 from so2docs.output.part_files import CARD, check_folder, check_replaceable
 from so2docs.output.paths import OutputPaths
-from so2docs.output.product import Product
-from so2docs.output.provenance import UP_TO_DATE, Comparison, Provenance, make_record
-from so2docs.progress import log
+from so2docs.output.provenance import Comparison
+from so2docs.plugin import (
+    UP_TO_DATE,
+    NewFiles,
+    OptionError,
+    OutputError,
+    Product,
+    Provenance,
+    flag,
+    log,
+    make_record,
+)
 
 
 def check_card(names: OutputPaths, options: Options, read: Sequence[str | None]) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import click
 
-from so2docs.commands.options import command, quiet
-from so2docs.commands.terminal import tell
-from so2docs.escape import on_one_line
+from so2docs.plugin import command, on_one_line, quiet, tell
 
 
 @command(

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from so2docs.options.table import Options
+from so2docs.plugin import POSTS
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
-    POSTS,
     QUESTION_ATTRIBUTES,
     Attributes,
     Part,

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from so2docs.errors import OptionError, OutputError, flag
 from so2docs.escape import printable
 from so2docs.extensions.cards.document_schema import build_schema, name_schema
 from so2docs.options.choices import FORMATS
@@ -23,14 +22,8 @@ from so2docs.options.table import OF_CONVERT, OutputForm
 from so2docs.options.transform import METADATA, RECORDS
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import MANIFEST, RECORD, side_file
-from so2docs.output.product import read_provenance
-from so2docs.output.provenance import (
-    File,
-    Provenance,
-    has_declared_types,
-    parse_files,
-    parse_record,
-)
+from so2docs.output.provenance import has_declared_types, parse_files, parse_record
+from so2docs.plugin import File, OptionError, OutputError, Provenance, flag, read_provenance
 
 FORMAT = 1
 """Version of manifests. Increase it with each change that breaks readers."""

@@ -13,15 +13,15 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from so2docs.counts import plural
 from so2docs.domain import license_at, licenses, site_language
-from so2docs.escape import on_one_line, to_yaml
+from so2docs.escape import to_yaml
 from so2docs.extensions.cards.columns import describe_columns
 from so2docs.extensions.cards.manifest import Manifest
 from so2docs.extensions.cards.outputs import TRAIN, DescribedOutput
 from so2docs.options.option import WHOLE
 from so2docs.options.request import recorded_options
 from so2docs.options.table import OPTIONS, Options
+from so2docs.plugin import on_one_line, plural
 from so2docs.report import is_before
 
 START = b"---\n# Written by so2docs"

@@ -24,7 +24,7 @@ from so2docs.plugin import (
     OutputError,
     Product,
     Provenance,
-    bar,
+    describe_foreign,
     flag,
     log,
     make_record,
@@ -37,7 +37,7 @@ from so2docs.plugin import (
     spell_out,
     unreadable_output,
 )
-from so2docs.reader.reading import describe_foreign
+from so2docs.progress import bar
 
 if TYPE_CHECKING:
     from so2docs.extensions.keywords import ComparisonKeywords, ReplaceKeywords

@@ -17,8 +17,8 @@ from so2docs.domain import (
 )
 from so2docs.dump.kinds import SITES, check_root
 from so2docs.dump.opening import TableFile
-from so2docs.dump.source import has_root
 from so2docs.extensions.inspection.facts import FactsVisitor, RowFacts
+from so2docs.output.new_files import temporary_folder
 from so2docs.parse.core import choose_core
 from so2docs.plugin import (
     DUMP,
@@ -26,13 +26,13 @@ from so2docs.plugin import (
     Counts,
     DumpError,
     Source,
-    as_size,
+    has_root,
     on_one_line,
     plural,
     site_from_name,
-    temporary_folder,
     without_secrets,
 )
+from so2docs.report import as_size
 from so2docs.scan.table import TableReader, start_reader
 
 _TABLES = {table.file: table for table in sorted(DUMP.values(), key=attrgetter("file"))}

@@ -14,8 +14,6 @@ from typing import Any
 from so2docs.plugin import (
     ANSWERS,
     OutputError,
-    as_size,
-    bar,
     for_terminal,
     on_one_line,
     parse_document,
@@ -24,6 +22,8 @@ from so2docs.plugin import (
     read_recipe,
     unreadable_output,
 )
+from so2docs.progress import bar
+from so2docs.report import as_size
 
 _LINES = 256
 """Number of lines between two updates of the progress bar."""

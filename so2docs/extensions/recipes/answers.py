@@ -38,9 +38,9 @@ from operator import itemgetter
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from so2docs.domain import rank, score
-from so2docs.errors import OptionError, flag
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.recipe import BEST, Document, Recipe, Record, Setting
+from so2docs.plugin import OptionError, flag
 
 _END_OF_PROMPT, _START_OF_COMPLETION = "\n\nAnswer:", " "
 """Text between question and answer, which TRL joins without adding any."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from so2docs.domain import license_at
-from so2docs.errors import RecipeError, flag
+from so2docs.errors import RecipeError
+from so2docs.plugin import flag
 from so2docs.schema import CONTENT, HISTORY_TYPES, Row
 
 Author = tuple[str, str | None]

@@ -31,7 +31,6 @@ from typing import Annotated, TypedDict
 
 import orjson
 
-from so2docs.errors import OptionError, flag
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.recipe import (
     QUERIES_UNTIL,
@@ -42,8 +41,8 @@ from so2docs.extensions.recipes.recipe import (
     Setting,
 )
 from so2docs.extensions.recipes.record_sets import README, finish_set
-from so2docs.output.file import Output
 from so2docs.parse.id_set import IdSetWriter
+from so2docs.plugin import OptionError, Output, flag
 from so2docs.schema import ASKED_LATER
 
 CORPUS, QUERIES, QRELS = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")

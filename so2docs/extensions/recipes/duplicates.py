@@ -29,8 +29,8 @@ from so2docs.errors import explain
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.recipe import Document, Recipe, Record, SetFile
 from so2docs.extensions.recipes.record_sets import README, finish_set
-from so2docs.output.file import Output
-from so2docs.plugin import temporary_folder
+from so2docs.output.new_files import temporary_folder
+from so2docs.plugin import Output
 
 _DUPLICATE = 3
 """`LinkTypeId` of links to originals: table LinkTypes of the Stack Exchange Data Explorer."""

@@ -16,7 +16,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from so2docs.errors import OptionError, flag, require_packages
+from so2docs.plugin import OptionError, flag, require_packages
 
 CHARACTERS, TOKENS = 2000, 512
 """Default maximum length of a passage, in characters and in tokens."""

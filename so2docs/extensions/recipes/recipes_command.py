@@ -12,13 +12,12 @@ from typing import Any
 
 import click
 
-from so2docs.commands.options import command
-from so2docs.commands.terminal import allow_any_encoding
-from so2docs.errors import OptionError, did_you_mean
+from so2docs.errors import did_you_mean
 from so2docs.extensions.recipes.catalog import ALIASES, NAMES, load_recipe
 from so2docs.extensions.recipes.options import choose_recipe
 from so2docs.extensions.recipes.recipe import Recipe
 from so2docs.extensions.recipes.record_schema import build_schema
+from so2docs.plugin import OptionError, allow_any_encoding, command
 
 _SHOWN = 60
 
@@ -110,7 +109,7 @@ def _columns(recipe: Recipe) -> list[str]:
 
 
 def _show_record(spec: Any, settings: dict[str, str]) -> None:
-    from so2docs.api.documents import documents
+    from so2docs import documents
 
     with (
         as_file(files("so2docs") / "sample" / "sample.stackexchange.com.7z") as dump,

@@ -13,12 +13,9 @@ from typing import Any
 
 from so2docs.escape import to_yaml
 from so2docs.extensions.recipes.recipe import Recipe, SetFile
-from so2docs.output.file import Output
-from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import part_path
 from so2docs.output.paths import OutputPaths
-from so2docs.output.provenance import Provenance
-from so2docs.report import Report
+from so2docs.plugin import NewFiles, Output, Provenance, Report
 
 README = "README.md"
 

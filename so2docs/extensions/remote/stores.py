@@ -8,9 +8,9 @@ from contextlib import nullcontext
 from typing import Any, BinaryIO
 
 from so2docs.dump.storage import is_http
-from so2docs.errors import OptionError
 from so2docs.extensions.remote.remote_file import RemoteFile
 from so2docs.extensions.remote.web_server import open_http
+from so2docs.plugin import OptionError
 
 
 class RemoteFiles:

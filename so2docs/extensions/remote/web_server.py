@@ -13,17 +13,10 @@ from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from urllib.parse import unquote, urljoin
 
-from so2docs._version import __version__
-from so2docs.errors import (
-    ChangedDumpError,
-    DumpError,
-    DumpNotFoundError,
-    OptionError,
-    advise_extra,
-    without_secrets,
-)
+from so2docs import __version__
+from so2docs.errors import ChangedDumpError, DumpNotFoundError, advise_extra
 from so2docs.extensions.remote.remote_file import RemoteFile
-from so2docs.progress import log
+from so2docs.plugin import DumpError, OptionError, log, without_secrets
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager

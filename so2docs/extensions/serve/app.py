@@ -25,10 +25,9 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from so2docs.errors import So2docsError, flag
-from so2docs.escape import for_terminal
 from so2docs.extensions.serve.pages import Pages, all_sites_routes
 from so2docs.extensions.serve.store import Store
+from so2docs.plugin import So2docsError, flag, for_terminal
 
 _GRACE_SECONDS = 1
 """Seconds for pending requests to complete after the server is told to stop."""

@@ -6,8 +6,7 @@ import sys
 
 import click
 
-from so2docs.commands.options import command, quiet, table_option
-from so2docs.errors import So2docsError, require_packages
+from so2docs.plugin import So2docsError, command, quiet, require_packages, table_option
 from so2docs.standard_streams import is_closed
 
 

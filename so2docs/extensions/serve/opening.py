@@ -10,16 +10,20 @@ from hashlib import blake2b
 from typing import Any
 
 from so2docs.dump.kinds import SQLITE
-from so2docs.dump.storage import unreadable_output
-from so2docs.errors import OptionError, OutputError, So2docsError
 from so2docs.extensions.serve.store import Store
 from so2docs.extensions.sqlite.about import About, explain_database_errors, read_about
 from so2docs.extensions.sqlite.build import find_database
 from so2docs.options.choices import DATABASE_ENDINGS
-from so2docs.options.sites import site_from_name
-from so2docs.output.provenance import UP_TO_DATE
-from so2docs.progress import log
-from so2docs.schema import POSTS
+from so2docs.plugin import (
+    POSTS,
+    UP_TO_DATE,
+    OptionError,
+    OutputError,
+    So2docsError,
+    log,
+    site_from_name,
+    unreadable_output,
+)
 
 _TAKEN = {"static", "search"}
 """Paths that the server uses itself, so they cannot be names of sites."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import click
 
-from so2docs.commands.options import command, quiet, table_option
-from so2docs.errors import require_packages
-from so2docs.progress import log
+from so2docs.plugin import command, log, quiet, require_packages, table_option
 
 _NEEDED = ("starlette", "uvicorn", "jinja2", "math-core", "nh3", "pygments", "snowballstemmer")
 

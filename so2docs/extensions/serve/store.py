@@ -19,7 +19,6 @@ import orjson
 
 from so2docs.domain import rank_by_votes
 from so2docs.dump.storage import FileIdentity, identify
-from so2docs.errors import OutputError
 from so2docs.extensions.markdown.formulas import formula_sign, looks_mathematical
 from so2docs.extensions.serve.query import (
     COMMON,
@@ -33,7 +32,7 @@ from so2docs.extensions.serve.query import (
 from so2docs.extensions.sqlite.about import About, connect
 from so2docs.extensions.sqlite.texts import html_to_text
 from so2docs.extensions.tables.sqlite_writer import SEARCH
-from so2docs.schema import DUMP
+from so2docs.plugin import DUMP, OutputError
 
 PAGE = 20
 TAGS_PAGE = 60

@@ -36,8 +36,8 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
     missing index is built first, in one pass. The ID of an answer shows the question of this
     answer.
     """
+    from so2docs import open as open_output
     from so2docs.extensions.show.page import as_page
-    from so2docs.reader.collection import open as open_output
 
     if as_json is None:
         as_json = not sys.stdout.isatty()

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
-from so2docs.api.convert import check_report, convert_validated, write_report
 from so2docs.extensions.sites.tasks import (
     Done,
     SiteResult,
@@ -19,17 +18,19 @@ from so2docs.extensions.sites.tasks import (
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_run_options, read_keywords
 from so2docs.options.table import OF_CONVERT, TRANSFORM_OPTIONS
-from so2docs.output.new_files import open_folder
+from so2docs.output.new_files import open_folder, write_file
 from so2docs.output.part_files import FAILED, side_file
 from so2docs.output.paths import OutputPaths
 from so2docs.plugin import (
     UP_TO_DATE,
     OptionError,
+    check_report,
+    convert_validated,
     find_hook,
     flag,
     spell_out,
     without_date,
-    write_file,
+    write_report,
 )
 
 if TYPE_CHECKING:

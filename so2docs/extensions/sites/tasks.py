@@ -20,12 +20,12 @@ from so2docs.dump.storage import list_folder
 from so2docs.errors import WorkerDiedError, convert_error
 from so2docs.extensions.sites.messages import log_about, warn_by_kind
 from so2docs.output.new_files import clean_up
-from so2docs.output.product import ExistingOutputError
 from so2docs.output.provenance import State
 from so2docs.parse.core import choose_core
 from so2docs.plugin import (
     POSTS,
     UP_TO_DATE,
+    ExistingOutputError,
     OptionError,
     Report,
     Shown,

@@ -26,8 +26,14 @@ from so2docs.extensions.spark.sites import (
 )
 from so2docs.options.keywords import FileKeywords
 from so2docs.options.split import Split
-from so2docs.output.product import ExistingOutputError
-from so2docs.plugin import UP_TO_DATE, OptionError, Report, So2docsError, without_secrets
+from so2docs.plugin import (
+    UP_TO_DATE,
+    ExistingOutputError,
+    OptionError,
+    Report,
+    So2docsError,
+    without_secrets,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

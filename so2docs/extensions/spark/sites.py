@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from so2docs.api.convert import convert_validated
 from so2docs.api.resolve import options_for
 from so2docs.dump import storage
 from so2docs.errors import explain
@@ -19,7 +18,6 @@ from so2docs.extensions.sites.tasks import plan_outputs
 from so2docs.extensions.spark import folders
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_options, read_keywords
-from so2docs.options.sites import checked_host
 from so2docs.options.table import taken_by
 from so2docs.plugin import (
     UP_TO_DATE,
@@ -29,6 +27,8 @@ from so2docs.plugin import (
     Report,
     So2docsError,
     Source,
+    checked_host,
+    convert_validated,
     flag,
 )
 

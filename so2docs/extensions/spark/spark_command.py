@@ -14,13 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from so2docs.api.convert import check_report, write_report
 from so2docs.commands import signals
-from so2docs.commands.options import add_options
 from so2docs.errors import ClusterError
 from so2docs.extensions.spark.jobs import find_cause
 from so2docs.options.table import taken_by
-from so2docs.plugin import command, given_keywords, quiet, say, table_option, tell
+from so2docs.plugin import (
+    add_options,
+    check_report,
+    command,
+    given_keywords,
+    quiet,
+    say,
+    table_option,
+    tell,
+    write_report,
+)
 from so2docs.processes.python import find_python
 
 if TYPE_CHECKING:

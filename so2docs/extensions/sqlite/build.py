@@ -17,7 +17,6 @@ from so2docs.extensions.sqlite.texts import texts_of_posts
 from so2docs.extensions.tables.report import FlatTable
 from so2docs.extensions.tables.sqlite_writer import SqliteWriter
 from so2docs.extensions.tables.tables import find_files, for_workers, open_run
-from so2docs.options.sites import published_host
 from so2docs.output.part_files import part_path
 from so2docs.plugin import (
     POSTS,
@@ -33,6 +32,7 @@ from so2docs.plugin import (
     make_record,
     on_one_line,
     options_of,
+    published_host,
     read_options,
     read_start,
     recorded,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from so2docs.extensions.tables.options import SomeTables, TableOptions
-from so2docs.options.sites import checked_host
-from so2docs.plugin import like
+from so2docs.plugin import checked_host, like
 
 
 @dataclass(frozen=True, slots=True)

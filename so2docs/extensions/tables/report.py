@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from so2docs.counts import MOST
-from so2docs.plugin import Counts, as_size, plural
-from so2docs.report import Printed, memory_line
+from so2docs.plugin import Counts, plural
+from so2docs.report import Printed, as_size, memory_line
 
 
 @dataclass(slots=True)

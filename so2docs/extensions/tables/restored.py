@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from so2docs.api.convert import convert
+from so2docs import convert
 from so2docs.counts import ChunkTally
 from so2docs.extensions.tables.columns import SLICE_BYTES
 from so2docs.extensions.tables.options import TableOptions

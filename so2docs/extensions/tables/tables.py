@@ -31,7 +31,7 @@ from so2docs.options.choices import (
     UNCOMPRESSED,
     split_compression,
 )
-from so2docs.output.new_files import new_folder
+from so2docs.output.new_files import new_folder, temporary_folder, write_file
 from so2docs.output.part_files import STRAYS, check_own, side_file
 from so2docs.output.segments import Segment
 from so2docs.output.segments import remove as remove_stored
@@ -55,8 +55,6 @@ from so2docs.plugin import (
     require_packages,
     resumable,
     spell_out,
-    temporary_folder,
-    write_file,
 )
 from so2docs.processes.worker import peak_memory
 from so2docs.report import check_placed

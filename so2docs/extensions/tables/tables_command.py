@@ -7,9 +7,16 @@ from typing import Any
 
 import click
 
-from so2docs.commands.options import output_dir
 from so2docs.extensions.tables.options import TableOptions
-from so2docs.plugin import command, find_hook, given_keywords, product_options, quiet, tell
+from so2docs.plugin import (
+    command,
+    find_hook,
+    given_keywords,
+    output_dir,
+    product_options,
+    quiet,
+    tell,
+)
 from so2docs.standard_streams import open_standard_output
 
 
