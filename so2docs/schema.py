@@ -96,7 +96,6 @@ class Table:
         sequence: Place of the table's chunks in the spill, after those of the posts; 0 for posts
             and for tables that cannot be nested.
         key: Key of the rows in a post; empty if posts contain no rows of the table.
-        shape: Shape of the value under this key.
         shown: Attributes in documents; None for all.
         given: Attributes that so2docs adds to each row.
         users: Attributes with user ids, each with the key under which the user is nested.
@@ -116,7 +115,6 @@ class Table:
     required: tuple[str, ...] = ()
     sequence: int = 0
     key: str = ""
-    shape: Shape = "list"
     shown: tuple[str, ...] | None = None
     given: Attributes = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict)
@@ -189,10 +187,9 @@ class Table:
         if not self.key:
             return ()
         users = tuple(_user(key, by) for by, key in self.users.items())
+        shape: Shape = "counts" if self.counted else "list"
         attributes = self.counted or self.documented
-        parts = (*self.holds, *users)
-        rows = Part(self.key, self.shape, attributes, self.name, parts)
-        return rows, *self.adds
+        return Part(self.key, shape, attributes, self.name, (*self.holds, *users)), *self.adds
 
 
 _FIRST_KIND = 4
@@ -443,7 +440,6 @@ _NESTED = (
         required=("PostId", "VoteTypeId"),
         sequence=3,
         key="Votes",
-        shape="counts",
         counted=dict.fromkeys(VOTE_TYPES.values(), INTEGER),
         adds=(BOUNTIES,),
     ),

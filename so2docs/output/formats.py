@@ -186,12 +186,8 @@ class JsonArray(Format):
 _CORE: dict[str, type[Format]] = {"jsonl": JsonLines, "json": JsonArray}
 
 
-def find_class(name: str) -> type[Format]:
-    """Return the class of a format."""
-    format_class: type[Format] = _CORE.get(name) or find_hook(f"format {name}")
-    return format_class
-
-
 def of(options: Options) -> Format:
     """Make the format object for an output with these options."""
-    return find_class(options.form.format).of(options)
+    name = options.form.format
+    format_class: type[Format] = _CORE.get(name) or find_hook(f"format {name}")
+    return format_class.of(options)
