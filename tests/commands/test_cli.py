@@ -37,17 +37,6 @@ def test_summary_goes_to_stderr(folder: Path) -> None:
     assert "other types          3 (ModeratorNomination 1, TagWiki 1, TagWikiExcerpt 1)" in summary
 
 
-def test_quiet_prints_nothing(folder: Path) -> None:
-    result = run("convert", "Posts.xml", "--quiet", cwd=folder)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-
-
-def test_dash_is_standard_output_uncompressed(folder: Path, samples: Path) -> None:
-    result = run_process("convert", "Posts.xml", "-", cwd=folder)
-    assert result.stdout == (samples / "posts.jsonl").read_text(encoding="utf-8")
-    assert [path.name for path in folder.iterdir()] == ["Posts.xml"]
-
-
 def test_the_gzip_stream_is_one_member_without_time_or_name(folder: Path) -> None:
     run("convert", "Posts.xml", cwd=folder)
     data = (folder / "questions.jsonl.gz").read_bytes()

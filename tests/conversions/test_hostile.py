@@ -132,16 +132,6 @@ def test_rejects_files_other_than_dumps(kind: str, tmp_path: Path) -> None:
     assert not (tmp_path / "questions.jsonl.gz").exists()
 
 
-def test_two_dumps_in_one_file(tmp_path: Path) -> None:
-    dump = tmp_path / "Posts.xml"
-    first = dump_of(question(1), answer(2, 1))
-    dump.write_bytes(first + b"\n" + dump_of(question(3)))
-    with pytest.raises(so2docs.MalformedDumpError) as caught:
-        convert(dump)
-    assert caught.value.location is not None
-    assert caught.value.location.offset == first.index(b'<row Id="2"')
-
-
 def test_refuses_folders_without_posts(tmp_path: Path) -> None:
     with pytest.raises(so2docs.DumpError, match=r"folder without a Posts\.xml"):
         so2docs.convert(tmp_path, tmp_path / "questions.jsonl.gz")

@@ -119,11 +119,3 @@ def test_same_documents_from_any_layout(layout: str, tmp_path: Path) -> None:
     dump.write_bytes(LAYOUTS[layout]((SAMPLES / "posts.xml").read_bytes().decode("utf-8-sig")))
     so2docs.convert(dump, output, jobs=1, chunk_bytes=300, force=True)
     assert unpacked(output) == (SAMPLES / "posts.jsonl").read_bytes()
-
-
-def test_strays_of_an_earlier_conversion_are_removed(tmp_path: Path) -> None:
-    output = tmp_path / "questions.jsonl.gz"
-    so2docs.convert(SAMPLES / "strays.xml", output, jobs=1)
-    assert strays_of(output).exists()
-    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, force=True)
-    check(tmp_path, "posts", "id")

@@ -86,19 +86,6 @@ def test_head_and_tail(dump: Dump) -> None:
     assert dump.frame == (b"<posts>", b"</posts>")
 
 
-@pytest.mark.parametrize("tail", [b"\r\n", b" \t\n" * 50_000, b"\n" * 3])
-def test_white_space_after_the_root_is_allowed(tail: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "Posts.xml"
-    path.write_bytes(START + question(1) + END + tail)
-    assert open_dump(str(path)).end == len(START) + len(question(1))
-
-
-def test_a_closing_tag_with_white_space(tmp_path: Path) -> None:
-    path = tmp_path / "Posts.xml"
-    path.write_bytes(START + question(1) + b"</posts\n >")
-    assert open_dump(str(path)).frame == (b"<posts>", b"</posts>")
-
-
 def test_the_last_good_row_of_a_cut_may_be_far_back(tmp_path: Path) -> None:
     path = tmp_path / "Posts.xml"
     path.write_bytes(START + question(7) + b'<row Id="8" Body="' + b"x" * 1_000_000)
