@@ -166,15 +166,6 @@ def read_records(data: bytes, table: Table) -> tuple[Added, bytes, bytes] | None
     return (count, last_id), keys, json
 
 
-def to_text(body: str) -> str | None:
-    """Convert a body without images to text for the full-text index with the compiled core.
-
-    Returns:
-        The text; None if only the reference, `sqlite.texts.separate_words`, can convert the body.
-    """
-    return None if _core is None else _core.to_text(body)
-
-
 def file_records(
     slices: Iterable[tuple[bytes, bytes]],
     buffer: RecordBuffer,

@@ -139,14 +139,14 @@ class Session:
             for file in in_reading_order(files)
         ]
         self.table_bytes = sum(file.size for file in tables)
-        self.jobs = choose_jobs(run.jobs, self.dump_bytes and self.dump_bytes + self.table_bytes)
+        tasks = None
         if self.dump_bytes and chunk_bytes:
-            sizes = [file.size for file in files]
-            tasks = [
-                -(-size // (step.chunk_bytes or SMALLEST_PIECE))
-                for size, step in zip(sizes, [self.posts, *self.tables], strict=True)
-            ]
-            self.jobs = min(self.jobs, max(*tasks, 1))
+            steps = (self.posts, *self.tables)
+            tasks = max(
+                -(-step.file.size // (step.chunk_bytes or SMALLEST_PIECE)) for step in steps
+            )
+        size = self.dump_bytes and self.dump_bytes + self.table_bytes
+        self.jobs = choose_jobs(run.jobs, size, tasks)
         self.report = Report(
             posts.name, names.output, dump_bytes=posts.size, jobs=self.jobs, core=options.core
         )

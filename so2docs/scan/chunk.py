@@ -7,7 +7,7 @@ plus the visitor's result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,6 @@ class Visitor(AbstractContextManager["Visitor"]):
 
     Attributes:
         tally: Counts of the chunk. `read_chunk` counts rows, lines and repaired characters.
-        records: The result for the chunk, unless `result` is overridden.
         slice_bytes: Size of a slice, in bytes.
     """
 
@@ -34,14 +33,9 @@ class Visitor(AbstractContextManager["Visitor"]):
 
     def __init__(self) -> None:
         self.tally = ChunkTally()
-        self.records: list[Any] = []
 
     def __exit__(self, *exception: object) -> None:
         pass
-
-    def select(self, data: bytes) -> Iterable[tuple[int, bytes]]:
-        """Yield the parts of a slice to parse, each with its position."""
-        return ((0, data),)
 
     def add_compiled(self, data: bytes) -> Added | None:
         """Process a slice with the compiled core; if impossible, change nothing and return None."""
@@ -60,7 +54,7 @@ class Visitor(AbstractContextManager["Visitor"]):
 
     def result(self) -> Any:
         """Return the result for the chunk; called after `__exit__`."""
-        return self.records
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +100,18 @@ def read_chunk(task: ChunkTask) -> ChunkResult:
 def _parse_slice(dump: Dump, visitor: Visitor, offset: int, data: bytes) -> None:
     """Parse a slice with the reference, and pass its rows to the visitor."""
     tally = visitor.tally
-    for position, selected in visitor.select(data):
-        for part in rows.parse(selected):
-            if isinstance(part, Malformed):
-                at = position + part.position
-                if not visitor.reject(offset + at, part):
-                    line = tally.lines + data.count(b"\n", 0, at)
-                    raise _malformed_error(dump, Location(offset + at, line, tally.last_id), part)
-                tally.count_rows(1)
-                continue
-            tally.repaired_characters += part.repaired
-            if part.rows:
-                tally.count_rows(len(part.rows), rows.row_id(part.rows[-1]))
-                visitor.add(part.rows)
+    for part in rows.parse(data):
+        if isinstance(part, Malformed):
+            at = part.position
+            if not visitor.reject(offset + at, part):
+                line = tally.lines + data.count(b"\n", 0, at)
+                raise _malformed_error(dump, Location(offset + at, line, tally.last_id), part)
+            tally.count_rows(1)
+            continue
+        tally.repaired_characters += part.repaired
+        if part.rows:
+            tally.count_rows(len(part.rows), rows.row_id(part.rows[-1]))
+            visitor.add(part.rows)
 
 
 def _malformed_error(dump: Dump, location: Location, row: Malformed) -> MalformedDumpError:

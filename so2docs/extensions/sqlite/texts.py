@@ -51,7 +51,7 @@ def html_to_text(body: str) -> str:
     if not is_html(body):
         return body
     body = _IMAGE.sub(_alternative, body) if "<img" in body else body
-    text = core.to_text(body)
+    text = None if core.compiled is None else core.compiled.to_text(body)
     return separate_words(body) if text is None else text
 
 
