@@ -394,7 +394,8 @@ class Pages:
         path = f"{self.base}/questions/{question_id}"
         links, originals = self._links(question_id)
         values = {
-            **self._thread(document, images=images),
+            "title": thread.question_title(document),
+            "question": self._complete(document, images=images),
             "originals": originals,
             "images": images,
             "count": count,
@@ -405,11 +406,11 @@ class Pages:
         }
         return self._answer("question.html", values)
 
-    def _thread(self, document: Values, *, images: bool) -> Values:
+    def _complete(self, document: Values, *, images: bool) -> Values:
         texts = list(thread.document_texts(document))
         tags = tuple(document["Tags"])
         renderer = self._renderer((text for _, text in texts), images=images, tags=tags)
-        return thread.thread(document, self._render(renderer, texts), self.store.about.host)
+        return thread.complete(document, self._render(renderer, texts), self.store.about.host)
 
     def _links(self, question_id: int) -> tuple[list[Values], list[Values]]:
         """Find the questions linked to or from a question, and those that it is a duplicate of."""

@@ -18,7 +18,7 @@ def document_texts(document: Values) -> Iterator[Text]:
     yield "title", question_title(document)
     for post in _posts(document):
         yield "body", _text(post, "Body")
-        for comment in post.get("Comments", ()):
+        for comment in post["Comments"]:
             yield "comment", _text(comment, "Text")
 
 
@@ -27,66 +27,34 @@ def question_title(question: Values) -> str:
     return str(question.get("Title") or f"Question {question['Id']}")
 
 
-def thread(document: Values, rendered: Mapping[Text, Markup], host: str | None) -> Values:
-    """Build the template context for a question with its answers.
+def complete(document: Values, rendered: Mapping[Text, Markup], host: str | None) -> Values:
+    """Add what the page of a question shows to the question, its answers and their rows.
+
+    These are the HTML of the texts, the authors, and the licence and the source of each post.
 
     Args:
-        document: The question with its answers in the order of the page.
+        document: The question with its answers in the order of the page, which is changed.
         rendered: The HTML of each text of the document.
         host: The site's host name.
     """
-    accepted = document.get("AcceptedAnswerId")
-    question, *answers = [_post(post, rendered, host) for post in _posts(document)]
-    return {
-        "title": question_title(document),
-        "heading": rendered["title", question_title(document)],
-        "question": question,
-        "answers": [answer | {"accepted": answer["id"] == accepted} for answer in answers],
-        "tags": document["Tags"],
-        "views": document.get("ViewCount"),
-        "has_images": any("<img" in _text(post, "Body") for post in _posts(document)),
-        "closed": _text(document, "ClosedDate"),
-    }
+    for post in _posts(document):
+        name = _text(post, "ContentLicense") or license_at(post.get("CreationDate"))
+        kind = "a" if "ParentId" in post else "q"
+        post["html"] = rendered["body", _text(post, "Body")]
+        post["license"] = name and {"name": name, "address": license_url(name)}
+        post["source"] = f"https://{host}/{kind}/{post['Id']}" if host else None
+        post["owner"], post["editor"] = _user(post, "Owner"), _user(post, "LastEditor")
+        for row in (*post["Comments"], *post["Bounties"]):
+            row["owner"] = _user(row, "User")
+        for comment in post["Comments"]:
+            comment["html"] = rendered["comment", _text(comment, "Text")]
+    document["heading"] = rendered["title", question_title(document)]
+    document["has_images"] = any("<img" in _text(post, "Body") for post in _posts(document))
+    return document
 
 
 def _posts(document: Values) -> list[Values]:
-    return [document, *document.get("Answers", ())]
-
-
-def _post(post: Values, rendered: Mapping[Text, Markup], host: str | None) -> Values:
-    kind = "a" if "ParentId" in post else "q"
-    name = _text(post, "ContentLicense") or license_at(post.get("CreationDate"))
-    return {
-        "id": post["Id"],
-        "score": post.get("Score"),
-        "body": rendered["body", _text(post, "Body")],
-        "created": _text(post, "CreationDate"),
-        "edited": _text(post, "LastEditDate"),
-        "is_wiki": bool(post.get("CommunityOwnedDate")),
-        "owner": _user(post, "Owner"),
-        "editor": _user(post, "LastEditor"),
-        "license": None if name is None else {"name": name, "address": license_url(name)},
-        "source": f"https://{host}/{kind}/{post['Id']}" if host else None,
-        "comments": [
-            {
-                "id": comment.get("Id"),
-                "score": comment.get("Score") or 0,
-                "text": rendered["comment", _text(comment, "Text")],
-                "created": _text(comment, "CreationDate"),
-                "owner": _user(comment, "User"),
-            }
-            for comment in post.get("Comments", ())
-        ],
-        "bounties": [
-            {
-                "amount": bounty.get("BountyAmount"),
-                "date": _text(bounty, "CreationDate"),
-                "owner": _user(bounty, "User"),
-            }
-            for bounty in post.get("Bounties") or ()
-        ],
-        "accepted": False,
-    }
+    return [document, *document["Answers"]]
 
 
 def _user(record: Values, key: str) -> Values | None:
