@@ -54,8 +54,9 @@ def test_hugging_face_loads_each_folder(
     info = import_reader("datasets").load_dataset_builder(str(folder)).info
     dataset = load_dataset(str(folder), split="train")
     assert without_nulls(dataset.to_list()) == without_nulls(records)
-    assert dataset.features == info.features
-    assert info.splits["train"].num_examples == len(records)
+    if name in ("jsonl.gz", "parquet"):
+        assert dataset.features == info.features
+        assert info.splits["train"].num_examples == len(records)
     if name == "parquet":  # For JSON lines, the loader guesses types, not always correctly.
         (folder / "README.md").unlink()
         assert load_dataset(str(folder), split="train").features == info.features
@@ -181,6 +182,28 @@ def test_trl_takes_pairs(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
         expected
     )  # The pairs of each thousand, one after the other.
     assert sum(single["label"]) == len(records)
+
+
+def test_hugging_face_loads_files_split_by_date(
+    dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    options = {"recipe": "qa", "body": "html", "split": "year"}
+    records = converted(dump, tmp_path / "set", "jsonl.gz", **options)
+    dataset = load_dataset(str(tmp_path / "set"), split="train").to_list()
+    assert len(dataset) == len(records)
+    assert sorted(map(str, without_nulls(dataset))) == sorted(map(str, without_nulls(records)))
+
+
+def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
+    """TRL's standard prompt-completion form: two texts, no messages."""
+    trl = import_reader("trl")
+    converted(dump, tmp_path / "set", "parquet", recipe="qa", body="html")
+    dataset = load_dataset(str(tmp_path / "set"), split="train")
+    assert not trl.is_conversational(dataset[0])
+    for row in dataset:
+        assert row["prompt"]
+        assert isinstance(row["prompt"], str)
+        assert isinstance(row["completion"], str)
 
 
 def test_trl_takes_conversations(dump: Path, tmp_path: Path, load_dataset: Any) -> None:

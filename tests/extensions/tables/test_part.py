@@ -412,6 +412,20 @@ def test_made_up_posts_are_in_no_table(given: dict[str, Any], tmp_path: Path) ->
         assert counts.written + counts.filtered == counts.rows
 
 
+def test_the_length_of_a_body_applies_to_questions_and_answers(core: Core, tmp_path: Path) -> None:
+    posts = [
+        row(Id=1, PostTypeId=1, Body="short"),
+        row(Id=2, PostTypeId=1, Body="too long"),
+        *(row(Id=n, PostTypeId=2, ParentId=1, Body="x" * n) for n in (3, 5, 7)),
+        row(Id=8, PostTypeId=2, ParentId=2, Body="x"),
+    ]
+    dump = write_dump(tmp_path / "Posts.xml", *posts)
+    so2docs.tables(dump, tmp_path / "part", max_body=5, core=core, jobs=1)
+    assert [post["Id"] for post in read_back(tmp_path / "part", DUMP["posts"], "parquet")] == [
+        *(1, 3, 5)
+    ]
+
+
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the bytes read are in /proc")
 def test_the_ids_of_a_part_are_not_read_for_each_chunk(
