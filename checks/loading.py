@@ -128,18 +128,16 @@ def search(dump: Path, folder: Path) -> tuple[int, int]:
     address = os.environ.get("SO2DOCS_SEARCH")
     if not address:
         raise NotHere("SO2DOCS_SEARCH is not set")
-    options: dict[str, Any] = {
-        "format": "elasticsearch",
-        "elasticsearch_index": NAME,
-        "split": "10MB",
-    }
-    so2docs.convert(dump, folder / "bulk.ndjson", **options)
+    so2docs.convert(dump, folder / "bulk.ndjson", format="elasticsearch", split="10MB")
     properties = {"Tags": {"type": "keyword"}, "Answers": {"type": "nested"}}
     mapping = {"mappings": {"properties": properties}}
     try:
         _request("PUT", f"{address}/{NAME}", json.dumps(mapping).encode())
         for path in sorted(folder.glob("bulk-*.ndjson")):
-            answer = _request("POST", f"{address}/_bulk?refresh=true", path.read_bytes())
+            start = '{"index":{"_index":"%s"'
+            old, new = (start % name for name in ("questions", NAME))
+            lines = path.read_text("utf-8").replace(old, new).encode()
+            answer = _request("POST", f"{address}/_bulk?refresh=true", lines)
             assert answer["errors"] is False, answer
         counts = _request("GET", f"{address}/{NAME}/_count")
         asked = {"answers": {"nested": {"path": "Answers"}}, "tags": {"terms": {"field": "Tags"}}}
