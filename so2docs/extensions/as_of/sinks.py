@@ -216,7 +216,9 @@ class _CommentsOfDate(_RowsOfDate):
         if compiled is None or self._is_nested:
             return compiled
         added, keys, _ = compiled
-        return added, *_without_json(keys)
+        fields = integers(keys)
+        fields[3::4] = array("q", kinds_in(keys))  # Without JSON; these rows are only counted.
+        return added, as_bytes(fields), b""
 
 
 class _HistoryOfDate(_RowsOfDate):
@@ -328,14 +330,6 @@ def _list_later(rows: Iterable[Row]) -> Iterator[tuple[int, int, bytes]]:
         elif match := _ORIGIN.match(str(row.get("Comment", ""))):
             values = {"CreationDate": row.get("CreationDate", ""), "Origin": int(match[1])}
             yield post_id, kind, orjson.dumps(values)
-
-
-def _without_json(keys: bytes) -> tuple[bytes, bytes]:
-    """Replace the JSON of records by empty objects, for rows that are only counted."""
-    fields = integers(keys)
-    count = len(fields) // 4
-    fields[3::4] = array("q", (len(b"{}") << 4 | kind for kind in kinds_in(keys)))
-    return as_bytes(fields), b"{}" * count
 
 
 def read_noted_posts(spill: Spill, note: int) -> Iterator[array[int]]:

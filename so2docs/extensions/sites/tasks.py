@@ -51,7 +51,7 @@ _PLAIN = (".xml", ".json", ".jsonl")
 
 SiteState = Literal[
     State, "converted", "made", "changed", "unchanged", "new", "new after failed", "gone",
-    "counted", "verified", "inspected", "damaged", "failed",
+    "counted", "inspected", "damaged", "failed",
 ]  # fmt: skip
 """What became of a site, or the state of an existing output that was left unchanged."""
 
