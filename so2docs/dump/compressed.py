@@ -144,8 +144,6 @@ def read_range(file: BinaryIO, size: int) -> Read:
     The function raises `EOFError` if the file is shorter.
     """
     left = size
-    if hasattr(file, "end"):  # A remote file, which fetches ahead up to this offset.
-        file.end = file.tell() + size
 
     def read(size: int, /) -> bytes:
         nonlocal left

@@ -15,11 +15,7 @@ _MOST_AHEAD = 1024 * 1024
 
 
 class RemoteFile(io.RawIOBase):
-    """A file that is read in ranges; reads return fewer bytes than requested only at the end.
-
-    Attributes:
-        end: Offset up to which reads fetch ahead, such as the end of a block of an archive.
-    """
+    """A file that is read in ranges; reads return fewer bytes than requested only at the end."""
 
     def __init__(
         self,
@@ -31,8 +27,7 @@ class RemoteFile(io.RawIOBase):
         identity: int = 0,
     ) -> None:
         super().__init__()
-        self.size = self.end = size
-        self.identity = identity
+        self.size, self.identity = size, identity
         self._fetch, self._close = fetch, close
         self._held, self._start = head, 0
         self._at = self._ahead = 0
@@ -75,8 +70,7 @@ class RemoteFile(io.RawIOBase):
         """Fetch the bytes needed, and read ahead if the file is read sequentially."""
         is_in_order = self._at == self._start + len(self._held)
         self._ahead = min(_MOST_AHEAD, 2 * max(self._ahead, needed)) if is_in_order else 0
-        end = self.end if self._at < self.end else self.size
-        stop = min(max(self._at + needed, min(self._at + self._ahead, end)), self.size)
+        stop = min(self._at + max(needed, self._ahead), self.size)
         self._held = self._fetch(self._at, stop)
         self._start = self._at
 
