@@ -18,7 +18,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from functools import partial
 from itertools import chain, repeat
 from typing import Annotated, Any, TypedDict
@@ -29,8 +29,6 @@ from so2docs.errors import explain
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.recipe import Document, Recipe, Record, SetFile
 from so2docs.extensions.recipes.record_sets import README, finish_set
-from so2docs.output.new_files import temporary_folder
-from so2docs.output.part_files import remove
 from so2docs.plugin import Output
 
 _DUPLICATE = 3
@@ -104,9 +102,10 @@ def _add_questions(rows: Iterable[tuple[Any, ...]], part: str) -> Iterator[tuple
             yield *row, question
 
 
-def _join(part: str, path: str) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the records of each duplicate and its original, by id; make a database at `path`."""
-    with explain(path), closing(sqlite3.connect(path, isolation_level=None)) as database:
+def _join(part: str) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the records of each duplicate and its original, in the order of their ids."""
+    # SQLite removes a database without a name by itself.
+    with explain(part), closing(sqlite3.connect("", isolation_level=None)) as database:
         database.executescript(_TABLES)
         database.executemany("INSERT INTO links VALUES (?, ?)", _links(part))
         links = database.execute("SELECT DISTINCT * FROM links ORDER BY 1, 2")
@@ -125,17 +124,14 @@ def write_pairs(part: str, outputs: Mapping[str, Output]) -> int:
         outputs: The files to write, by name.
     """
     count = 0
-    with temporary_folder(os.path.dirname(part)) as folder, ExitStack() as stack:
-        path = os.path.join(folder, "pairs.db")
-        stack.callback(remove, path)
-        for texts_of_pair in _join(part, path):
-            pair = [orjson.loads(text)[_QUESTION] for text in texts_of_pair]
-            for name, parts in _TEXTS.items():
-                texts = ("\n\n".join(filter(None, map(side.get, parts))) for side in pair)
-                outputs[_FILES[name]].write(orjson.dumps(_columns(name, texts)) + b"\n")
-            sides = _columns("question", (side["metadata"] for side in pair))
-            outputs[_ATTRIBUTION].write(orjson.dumps(sides) + b"\n")
-            count += 1
+    for texts_of_pair in _join(part):
+        pair = [orjson.loads(text)[_QUESTION] for text in texts_of_pair]
+        for name, parts in _TEXTS.items():
+            texts = ("\n\n".join(filter(None, map(side.get, parts))) for side in pair)
+            outputs[_FILES[name]].write(orjson.dumps(_columns(name, texts)) + b"\n")
+        sides = _columns("question", (side["metadata"] for side in pair))
+        outputs[_ATTRIBUTION].write(orjson.dumps(sides) + b"\n")
+        count += 1
     return count
 
 
