@@ -5,17 +5,21 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import run
+from support.command import COMMAND, run
 from support.dumps import answer, question, write_dump
+from support.interruptions import wait_for
 from support.messages import heard
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.errors import STARTS_OVER, OptionError, OutputError
+from so2docs.errors import RESUMES, STARTS_OVER, OptionError, OutputError
 
 
 def posts(questions: int, score: int = 1) -> list[bytes]:
@@ -293,3 +297,35 @@ def test_messages_name_their_site(quarters: tuple[Path, Path]) -> None:
     with heard() as messages:
         so2docs.for_each_site(so2docs.diff, (old, new), jobs=2)
     assert [text.split(":")[0] for text in messages] == ["beer", "coffee"]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_stopped(number: int, tmp_path: Path) -> None:
+    """Ctrl-C leaves no partial files, and the same command completes the work."""
+    rows = posts(6000)
+    old = quarter(tmp_path / "old", {"site0": posts(3000)})
+    new = quarter(tmp_path / "new", {"site0": rows})
+    for folder in (old, new):
+        for name in list(contents(folder)):
+            for site in range(1, 8):
+                shutil.copy(folder / name, folder / name.replace("site0", f"site{site}"))
+    changes = tmp_path / "changes"
+    command = [*COMMAND, "diff", str(old), str(new), str(changes), "--jobs", "2"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    wait_for(lambda: process.poll() is not None or list(changes.glob("*.gz")))
+    process.send_signal(number)
+    _, stderr = process.communicate()
+    assert b"Traceback" not in stderr
+    if len(list(changes.glob("*.gz"))) == 8:
+        pytest.skip("all was done before the signal came")
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert stderr.splitlines()[-1].endswith(f"; {RESUMES}".encode())
+        records = {f".{name}.record" for name in outputs(changes)}
+        assert {path.name for path in changes.iterdir() if path.name.startswith(".")} == records
+    results = so2docs.for_each_site(so2docs.diff, (old, new), changes, jobs=2)
+    assert "up to date" in states(results).values()
+    for name in outputs(changes):
+        assert contents(changes)[name] == contents(changes)[outputs(changes)[0]]
