@@ -134,35 +134,6 @@ real posts are counted per site and are far lower, even on Stack Overflow, the l
 LICENSE_FILE = "license.txt"
 """Name of the licence file in archives since the release of 2024-06-30."""
 
-_QUARTERS_SINCE = "2024-03-01"
-"""First day of the period in which each release ends with a quarter:
-https://meta.stackexchange.com/q/398279."""
-
-_FIRST_WITH_LICENSE_FILE = "2024-06-30"
-
-
-def release_of(last_date: str, *, has_license_file: bool) -> str:
-    """Estimate the release of a dump from the date of its last row.
-
-    Returns:
-        For a quarterly release, the last day that it covers; for an earlier release, the month of
-        the last row; empty if unknown, or not of this century.
-
-    Examples:
-        >>> release_of("2026-05-30T10:00:00.000", has_license_file=True)
-        '2026-06-30'
-    """
-    release = last_date[:7] if last_date.startswith("20") else ""
-    if release and last_date >= _QUARTERS_SINCE:
-        quarter = (int(last_date[5:7]) - 1) // 3
-        release = f"{last_date[:4]}-{('03-31', '06-30', '09-30', '12-31')[quarter]}"
-    return max(release, _FIRST_WITH_LICENSE_FILE) if has_license_file else release
-
-
-def should_have_license_file(release: str) -> bool:
-    """Whether all archives of a release contain `license.txt`; in 2024-06-30, only some do."""
-    return release > _FIRST_WITH_LICENSE_FILE
-
 
 def is_sampled(question_id: int, share: int) -> bool:
     """Whether a question is in a sample; `share` is an integer in units of 1 / 2^64.

@@ -15,18 +15,6 @@ _CONTROL = re.compile(
 )
 
 
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
-
-
-def remove_bidi_controls(text: str) -> str:
-    """Replace the characters that reverse the direction of the following text with U+FFFD.
-
-    Marks for the direction at one position (U+061C, U+200E, U+200F) stay, since Arabic and Hebrew
-    posts need them.
-    """
-    return _TURNING.sub("\ufffd", text)
-
-
 def printable(name: str) -> str:
     """Replace the bytes of a file name that are not UTF-8 with U+FFFD."""
     return name.encode(errors="surrogateescape").decode(errors="replace")

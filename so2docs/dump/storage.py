@@ -6,7 +6,6 @@ A path names a local file. Extensions read files with URLs: one for web servers 
 
 from __future__ import annotations
 
-import glob
 import io
 import os
 import re
@@ -117,20 +116,6 @@ def sample_hash(file: BinaryIO, size: int) -> str:
         file.seek(max(0, size * part // _SAMPLES - _SAMPLE_BYTES))
         digest.update(file.read(_SAMPLE_BYTES))
     return digest.hexdigest()
-
-
-def is_pattern(path: str) -> bool:
-    """Whether a path has wildcards; the query of a file on a web server has none."""
-    return glob.has_magic(path) and not is_http(path)
-
-
-def expand_pattern(pattern: str) -> list[str]:
-    """List the files that match a pattern, sorted; names without wildcards match themselves."""
-    if not is_pattern(pattern):
-        return [pattern]
-    if not is_url(pattern):
-        return sorted(glob.glob(pattern, recursive=True))
-    return sorted(_remote().glob(pattern))
 
 
 def list_folder(folder: str) -> list[str]:

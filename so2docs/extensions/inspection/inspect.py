@@ -10,11 +10,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from so2docs.domain import (
-    LICENSE_FILE,
-    release_of,
-    should_have_license_file,
-)
+from so2docs.domain import LICENSE_FILE
 from so2docs.dump.kinds import SITES, check_root
 from so2docs.dump.opening import TableFile
 from so2docs.extensions.inspection.facts import FactsVisitor, RowFacts
@@ -37,6 +33,12 @@ from so2docs.scan.table import TableReader, start_reader
 
 _TABLES = {table.file: table for table in sorted(DUMP.values(), key=attrgetter("file"))}
 """All tables of dumps, nested or not, by file name."""
+
+_QUARTERS_SINCE = "2024-03-01"
+"""First day of the period in which each release ends with a quarter:
+https://meta.stackexchange.com/q/398279."""
+
+_FIRST_WITH_LICENSE_FILE = "2024-06-30"
 
 _NAMED_DATE = re.compile(r"(?<!\d)(20[012]\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
 _MOST_MONTHS = 3
@@ -201,9 +203,9 @@ def inspect(
     ordered = {name: results[name] for name in sorted(results)}
     last_date = max((result.last_date for result in ordered.values()), default="")
     is_licensed = any(file.license is not None for file in files)
-    release = release_of(last_date, has_license_file=is_licensed)
+    release = _release_of(last_date, has_license_file=is_licensed)
     is_archive = any(file.members for file in files)
-    if is_archive and should_have_license_file(release) and not is_licensed:
+    if is_archive and _should_have_license_file(release) and not is_licensed:
         remarks.append(f"the dump has no {LICENSE_FILE}, which archives of this release have")
     name = without_secrets(source.path)
     remarks.extend(_remarks(name, ordered, last_date))
@@ -305,3 +307,22 @@ def _remarks(path: str, tables: dict[str, InspectedTable], last_date: str) -> It
     posts = tables.get("Posts.xml")
     if posts is not None and not posts.is_ordered:
         yield f"posts are not in order of id; the first post out of order is {posts.first_descent}"
+
+
+def _release_of(last_date: str, *, has_license_file: bool) -> str:
+    """Estimate the release of a dump from the date of its last row.
+
+    Returns:
+        For a quarterly release, the last day that it covers; for an earlier release, the month of
+        the last row; empty if unknown, or not of this century.
+    """
+    release = last_date[:7] if last_date.startswith("20") else ""
+    if release and last_date >= _QUARTERS_SINCE:
+        quarter = (int(last_date[5:7]) - 1) // 3
+        release = f"{last_date[:4]}-{('03-31', '06-30', '09-30', '12-31')[quarter]}"
+    return max(release, _FIRST_WITH_LICENSE_FILE) if has_license_file else release
+
+
+def _should_have_license_file(release: str) -> bool:
+    """Whether all archives of a release contain `license.txt`; in 2024-06-30, only some do."""
+    return release > _FIRST_WITH_LICENSE_FILE

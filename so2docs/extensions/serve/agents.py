@@ -19,8 +19,8 @@ from pydantic import Field, ValidationError
 from so2docs import __version__
 from so2docs.domain import license_at, site_host
 from so2docs.errors import did_you_mean
-from so2docs.escape import remove_bidi_controls
 from so2docs.extensions.markdown.conversion import to_markdown
+from so2docs.extensions.serve.bodies import remove_bidi_controls
 from so2docs.extensions.serve.query import END, START, parse
 from so2docs.extensions.serve.store import PAGE, Store, one_deadline, search_all
 from so2docs.extensions.sqlite.texts import is_html

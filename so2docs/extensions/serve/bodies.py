@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import nh3
 from markupsafe import Markup
 
-from so2docs.escape import remove_bidi_controls, unescape
+from so2docs.escape import unescape
 from so2docs.extensions.markdown.elements import ATTRIBUTES
 from so2docs.extensions.markdown.formulas import pieces
 from so2docs.extensions.serve.links import AFTER_ADDRESS, parse_link
@@ -30,6 +30,7 @@ Text = tuple[Kind, str]
 
 # nh3 sets `rel` itself.
 _ATTRIBUTES = {tag: {*names} - {"rel"} for tag, names in ATTRIBUTES.items()}
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _MOST_CODE = 5_000
 """Maximum number of characters of highlighted code; some lexers take quadratic time."""
 _MOST_WORK = 200_000
@@ -64,6 +65,15 @@ _WITHOUT_FORMULAS = re.compile(
 )
 _MARK = re.compile("[\x02\x03]")
 _MARKS = {"\x02": "<mark>", "\x03": "</mark>"}
+
+
+def remove_bidi_controls(text: str) -> str:
+    """Replace the characters that reverse the direction of the following text with U+FFFD.
+
+    Marks for the direction at one position (U+061C, U+200E, U+200F) stay, since Arabic and Hebrew
+    posts need them.
+    """
+    return _TURNING.sub("\ufffd", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from so2docs.domain import licenses
-from so2docs.escape import remove_bidi_controls
 from so2docs.extensions.markdown.formulas import without_cut_formula
 from so2docs.extensions.serve import thread
-from so2docs.extensions.serve.bodies import Renderer, Text, mark_words
+from so2docs.extensions.serve.bodies import Renderer, Text, mark_words, remove_bidi_controls
 from so2docs.extensions.serve.links import Link, find_links
 from so2docs.extensions.serve.query import Query, parse
 from so2docs.extensions.serve.store import (

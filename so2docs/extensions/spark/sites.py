@@ -5,6 +5,7 @@ Executors inspect the dumps, because they are the ones that read them.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +30,7 @@ from so2docs.plugin import (
     Source,
     checked_host,
     convert_validated,
+    find_hook,
     flag,
 )
 
@@ -73,7 +75,7 @@ def check_options(source: Dumps, **keywords: Any) -> dict[str, Any]:
 
 def _is_several(source: Dumps) -> bool:
     """Return whether the source is a list or a pattern."""
-    return not isinstance(source, str | os.PathLike) or storage.is_pattern(os.fspath(source))
+    return not isinstance(source, str | os.PathLike) or _is_pattern(os.fspath(source))
 
 
 def _name_output(keywords: Mapping[str, Any]) -> str:
@@ -106,9 +108,23 @@ def locate(path: str | os.PathLike[str]) -> str:
 
 def find_dumps(pattern: str) -> list[str]:
     """Return the paths of the dumps that match a path or a pattern; `DumpError` if none match."""
-    if paths := storage.expand_pattern(pattern):
+    if paths := _expand_pattern(pattern):
         return paths
     raise DumpError(pattern, "matches no file", advice="quote the pattern, and check its folder")
+
+
+def _is_pattern(path: str) -> bool:
+    """Whether a path has wildcards; the query of a file on a web server has none."""
+    return glob.has_magic(path) and not storage.is_http(path)
+
+
+def _expand_pattern(pattern: str) -> list[str]:
+    """List the files that match a pattern, sorted; names without wildcards match themselves."""
+    if not _is_pattern(pattern):
+        return [pattern]
+    if not storage.is_url(pattern):
+        return sorted(glob.glob(pattern, recursive=True))
+    return sorted(find_hook("remote files").glob(pattern))
 
 
 def name_sites(paths: Iterable[str], folder: str) -> list[Site]:
