@@ -25,7 +25,7 @@ COMMANDS = (
     "convert DUMP carded.jsonl --card -q",
     "convert SITE was.jsonl --as-of 2024-02-01 -q",
     "convert DUMP --output-dir several -q",
-    "convert http://127.0.0.1:1/Posts.xml remote.jsonl -q",
+    "convert http:///Posts.xml remote.jsonl -q",
     "inspect SITE",
     "inspect q.jsonl",
     "recipes",
