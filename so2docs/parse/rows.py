@@ -174,12 +174,12 @@ class _CarefulReader:
     Attributes:
         rows: The rows.
         problem: The first problem; empty if there is none.
-        is_inside: Whether this problem is inside a row.
+        is_other_shape: Whether it is inside a row, or nothing before it is a row.
     """
 
     def __init__(self) -> None:
         self.rows: list[TextRow] = []
-        self.problem, self.is_inside = "", False
+        self.problem, self.is_other_shape = "", False
         self._depth = 0
 
     def start(self, tag: str, attributes: TextRow) -> None:
@@ -208,8 +208,9 @@ class _CarefulReader:
 
     def _refuse(self, problem: str, where: str) -> None:
         if not self.problem:
-            self.is_inside = self._depth > 1
-            self.problem = f"{problem} {'inside a row' if self.is_inside else where}"
+            is_inside = self._depth > 1
+            self.is_other_shape = is_inside or not self.rows
+            self.problem = f"{problem} {'inside a row' if is_inside else where}"
 
 
 def _parse_carefully(data: bytes) -> list[TextRow]:
@@ -226,7 +227,7 @@ def _parse_carefully(data: bytes) -> list[TextRow]:
     parser.ProcessingInstructionHandler = reader.instruction
     _run(parser, b"<root>%b</root>" % data)
     if reader.problem:
-        raise RowError(reader.problem, is_xml=reader.is_inside)
+        raise RowError(reader.problem, is_xml=reader.is_other_shape)
     return reader.rows
 
 
