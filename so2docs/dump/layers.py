@@ -202,10 +202,10 @@ class ReadAhead:
 
     def _run(self) -> None:
         try:
-            block = b"-"
-            while block and not self._stopped.is_set():
-                block = self._read(BLOCK_BYTES)
-                self._blocks.put(block)
+            while not self._stopped.is_set():
+                self._blocks.put(block := self._read(BLOCK_BYTES))
+                if not block:
+                    break
         except BaseException as error:
             self._blocks.put(error)
         if self._stopped.is_set():

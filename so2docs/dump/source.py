@@ -244,7 +244,8 @@ def file_in_folder(path: str, table: Table) -> str:
     matches = members_with(table, names)
     if len(matches) == 1:
         return os.path.join(path, matches[0])
-    problem = f"is a folder with{' several dumps' if matches else f'out a {table.file}'}"
+    lacks = f"is a folder without a {table.file}"
+    problem = "is a folder with several dumps" if matches else lacks
     advice = f"give the {table.file} of one dump, or the archive of its site"
     raise _without(path, problem, matches or names, advice)
 

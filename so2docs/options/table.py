@@ -511,7 +511,7 @@ class RunOptions:
         flags=("-j",),
         usually="all cores",
         more="A small dump is converted by one process. Limits on the cores of the process apply, "
-        "such as those of containers, `taskset` and Slurm, and of the memory that is free.",
+        "such as those of containers, `taskset` and Slurm. Where memory is short, fewer start.",
     )
     chunk_bytes: int | None = _run(
         "Number of bytes of the dump for each task of the first pass.",

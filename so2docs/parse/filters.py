@@ -102,7 +102,7 @@ def choose_sample(question_ids: Iterable[int], size: int) -> list[int]:
     for key in map(sample_key, question_ids):
         if key < greatest:
             keys.append(key)
-            if len(keys) > size + _MOST_UNSORTED:
+            if len(keys) > size + size // 4 + _MOST_UNSORTED:
                 keys = sorted(keys)[:size]
                 greatest = keys[-1]
     return sorted(keys)[:size]

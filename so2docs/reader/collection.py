@@ -180,9 +180,13 @@ def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> byte
             progress_bar.update(length)
             lines = raw.splitlines()
             ids = _first_and_last_id(name, lines, journal.end, is_first=not journal.count)
-            if not journal.count:
+            if last_id is None:
                 log.warning("%s: %s; building an index in one pass over the file", name, reason)
-            last_id = _check_ascending(name, last_id, *ids)
+            elif ids[0] <= last_id:
+                raise _not_ascending(name, ids[0], last_id)
+            if ids[1] < ids[0]:
+                raise _not_ascending(name, ids[1], ids[0])
+            last_id = ids[1]
             try:
                 index.add_answers(made, index.pack_answer_ids(map(orjson.loads, lines)))
             except (orjson.JSONDecodeError, AttributeError, TypeError):
@@ -211,14 +215,9 @@ def _first_and_last_id(
     raise _line_error(name, offset)
 
 
-def _check_ascending(name: str, before: int | None, first_id: int, last_id: int) -> int:
-    """Raise an error unless the ids follow the last id of the segment before; return the last."""
-    if before is not None and first_id <= before:
-        last_id, first_id = first_id, before
-    elif first_id <= last_id:
-        return last_id
-    raise OutputError(
-        f"{name}: question {last_id} comes after question {first_id}, but outputs are in "
+def _not_ascending(name: str, question_id: int, before: int) -> OutputError:
+    return OutputError(
+        f"{name}: question {question_id} comes after question {before}, but outputs are in "
         "ascending order of Id; convert the dump again"
     )
 

@@ -276,8 +276,8 @@ def decompress_frame(data: bytes, raw_size: int) -> bytes:
 def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
     """Find a question in the lines of a segment; return its line and its document, or None."""
     for match in re.finditer(rb'"Id":%d[,}]' % question_id, lines):
-        start = lines.rfind(b"\n", 0, match.start()) + 1
-        line = lines[start:].split(b"\n", 1)[0]
+        start, end = lines.rfind(b"\n", 0, match.start()) + 1, lines.find(b"\n", match.end())
+        line = lines[start : end if end >= 0 else None]
         document = orjson.loads(line)
         if document["Id"] == question_id:
             return line, document

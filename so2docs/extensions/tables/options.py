@@ -12,10 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from so2docs.errors import did_you_mean
-from so2docs.options.choices import (
-    BodyAs,
-    Core,
-)
+from so2docs.options.choices import BodyAs, Core
 from so2docs.options.option import entries, names
 from so2docs.options.table import PartFilters
 from so2docs.plugin import DUMP, OptionError, Shown, flag, like, option

@@ -18,7 +18,7 @@ from so2docs.extensions.tables.visitors import OpenEncoder
 from so2docs.extensions.tables.writing import (
     ENCODERS,
     ArrowEncoder,
-    JsonLinesEncoder,
+    LinesEncoder,
     RowsEncoder,
     read,
 )
@@ -162,7 +162,7 @@ def write_stream(dump: str, file: BinaryIO, **keywords: Unpack[TableKeywords]) -
     """
     options = read_options(TableOptions, keywords)
     encoder_class = ENCODERS[options.format]
-    if options.format != "arrow" and not issubclass(encoder_class, JsonLinesEncoder):
+    if options.format != "arrow" and not issubclass(encoder_class, LinesEncoder):
         raise OptionError(
             f"{flag('format', options.format)} cannot be written to standard output; use "
             f"{flag('format', 'arrow')}, csv or jsonl"
@@ -172,7 +172,7 @@ def write_stream(dump: str, file: BinaryIO, **keywords: Unpack[TableKeywords]) -
     if encoder_class.needs is not None:
         _require_pyarrow()
     rows = Rows(dump, options)
-    if issubclass(encoder_class, JsonLinesEncoder):
+    if issubclass(encoder_class, LinesEncoder):
         write_all(file, encoder_class(rows._table).header)
         for lines in rows._read(partial(encoder_class, compression="none")):
             write_all(file, lines)

@@ -26,11 +26,7 @@ from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, l
 from so2docs.extensions.tables.sqlite_writer import SqliteWriter
 from so2docs.extensions.tables.visitors import ColumnsVisitor, OpenEncoder
 from so2docs.extensions.tables.writing import ENCODERS, EXTENSIONS, CsvEncoder, FileWriter
-from so2docs.options.choices import (
-    DATABASE_ENDINGS,
-    UNCOMPRESSED,
-    split_compression,
-)
+from so2docs.options.choices import DATABASE_ENDINGS, UNCOMPRESSED, split_compression
 from so2docs.output.new_files import new_folder, temporary_folder, write_file
 from so2docs.output.part_files import STRAYS, check_own, side_file
 from so2docs.output.segments import Segment

@@ -111,11 +111,10 @@ class ParquetEncoder(ArrowEncoder):
         return footer.join_footers(encode_parquet(no_rows(self.columns.schema), LEVEL), journal)
 
 
-class JsonLinesEncoder(Encoder):
-    """JSON lines: each row is an object of all columns, with dates in the format of the dump."""
+class LinesEncoder(Encoder):
+    """Base class of encoders for formats of lines, compressed with gzip."""
 
     compression = "gzip"
-    needs: ClassVar[str | None] = None
 
     def __init__(self, columns: TableColumns, compression: Compression | None = None) -> None:
         super().__init__(columns, compression)
@@ -123,11 +122,7 @@ class JsonLinesEncoder(Encoder):
 
     def lines(self, batch: Batch) -> bytes:
         """Encode each row as a line."""
-        names = self.columns.names
-        return b"".join(
-            orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
-            for row in batch.rows()
-        )
+        raise NotImplementedError
 
     def add(self, batch: Batch) -> None:
         """Encode each row as a line."""
@@ -139,7 +134,21 @@ class JsonLinesEncoder(Encoder):
         return [self.segment(bytes(self._lines), documents=self._count)] if self._count else []
 
 
-class CsvEncoder(JsonLinesEncoder):
+class JsonLinesEncoder(LinesEncoder):
+    """JSON lines: each row is an object of all columns, with dates in the format of the dump."""
+
+    needs: ClassVar[str | None] = None
+
+    def lines(self, batch: Batch) -> bytes:
+        """Encode each row as a JSON object."""
+        names = self.columns.names
+        return b"".join(
+            orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
+            for row in batch.rows()
+        )
+
+
+class CsvEncoder(LinesEncoder):
     """CSV (RFC 4180) with a header; a missing value is empty, and an empty string is `""`.
 
     Args:
@@ -147,8 +156,6 @@ class CsvEncoder(JsonLinesEncoder):
         compression: Compression of the file; None for gzip.
         dialect: The database system that loads the file; None if unknown.
     """
-
-    needs = "pyarrow"
 
     def __init__(
         self,
