@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.cpu_time import pytest_runtest_call, pytest_terminal_summary  # noqa: F401
 from support.places import CHECKOUT, DUMPS, LONG, NO_DUMPS, SAMPLES, real_dumps
 
 from so2docs.parse import core as cores
