@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
+from operator import add
 
 import orjson
 
@@ -21,7 +22,7 @@ from so2docs.parse.posts import stray_line
 from so2docs.schema import TABLES
 from so2docs.spill import SEQUENCE_BITS, Spill
 from so2docs.store.blocks import BlockWriter
-from so2docs.store.id_map import IdMap, IdMapWriter, add_up, keep_lowest
+from so2docs.store.id_map import IdMap, IdMapWriter
 from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
 
 _FIELDS = 4
@@ -36,7 +37,7 @@ def map_posts(spill: Spill) -> str:
     """
     path = str(spill.folder / "posts.map")
     if not spill.get(_POSTS_ARE_MAPPED):
-        with IdMapWriter(path, keep_lowest) as posts:
+        with IdMapWriter(path, min) as posts:
             for _, keys in spill.all_keys():
                 fields = integers(keys)
                 posts.add(fields[1::_FIELDS], fields[::_FIELDS])
@@ -103,7 +104,7 @@ def map_badges(spill: Spill, chunks: int, users: UserTable) -> UserTable:
     table = replace(users, badges=str(spill.folder / "badges.map"))
     if last in spill.tallies(sequence):
         return table
-    with IdMapWriter(table.badges, add_up) as badges:
+    with IdMapWriter(table.badges, add) as badges:
         for _, keys in spill.all_keys(sequence):
             fields = integers(keys)
             badges.add(fields[::_FIELDS], fields[1::_FIELDS])

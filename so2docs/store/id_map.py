@@ -16,8 +16,8 @@ import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from itertools import groupby
+from contextlib import AbstractContextManager, closing, suppress
+from itertools import groupby, pairwise
 
 from isal.isal_zlib import crc32
 
@@ -26,58 +26,81 @@ from so2docs.parse import core
 from so2docs.store.disk import AppendedFile, read_at
 
 _BLOCK = 256
-WORD = 8
-_PAIR = 2 * WORD
-_END = struct.Struct("=8sQQI")
-"""End of the file: mark, number of pairs, number of blocks, checksum of all bytes after the
-blocks."""
+_PAIR = 16
+_END = struct.Struct("=8sQQ")
+"""End of the index: mark, number of pairs, number of blocks."""
+
+_CRC = struct.Struct("=I")
+"""End of the file: checksum of the index."""
 
 _MOST_KNOWN = 1 << 10
 """Maximum number of blocks that a reader keeps in memory; they take 4 MB."""
 
 _MARK = b"so2docsM"
 
+_RUN = 1 << 17
+"""Number of pairs that are sorted in memory; they take 20 MB."""
 
-class MapFile(AbstractContextManager["MapFile"]):
-    """Writes sorted pairs as blocks."""
+_ALL_IDS = -(1 << 63), 1 << 63
 
-    def __init__(self, path: str) -> None:
-        self._file = AppendedFile(path)
-        self._ids, self._values = array("q"), array("q")
-        self._firsts, self._sums = array("q"), array("I")
-        self._count = 0
+Pairs = tuple["array[int]", "array[int]"]
+"""Ids in ascending order, and their values."""
 
-    def __exit__(self, *exception: object) -> None:
-        self._file.close()
 
-    def add(self, ids: array[int], values: array[int]) -> None:
-        """Append pairs of ids and values. The ids must be higher than all earlier ids."""
-        self._ids += ids
-        self._values += values
-        whole = len(self._ids) // _BLOCK * _BLOCK
-        self._write(whole)
+class SortedPairs:
+    """Blocks of sorted pairs in an open file.
 
-    def _write(self, count: int) -> None:
+    Args:
+        path: Name of the file.
+        file: File descriptor.
+        start: Offset of the first block.
+    """
+
+    def __init__(self, path: str, file: int, start: int = 0) -> None:
+        self.path, self.file, self.start = path, file, start
+        self.firsts, self.sums = array("q"), array("I")
+        self.count = 0
+
+    def pack(self, ids: array[int], values: array[int]) -> bytearray:
+        """Add pairs, higher than those before, to the index, and return the bytes of their blocks.
+
+        Only the last block may be shorter than the others.
+        """
         data = bytearray()
-        for start in range(0, count, _BLOCK):
-            end = min(start + _BLOCK, count)
-            block = self._ids[start:end].tobytes() + self._values[start:end].tobytes()
-            self._firsts.append(self._ids[start])
-            self._sums.append(crc32(block))
+        for at in range(0, len(ids), _BLOCK):
+            block = ids[at : at + _BLOCK].tobytes() + values[at : at + _BLOCK].tobytes()
+            self.firsts.append(ids[at])
+            self.sums.append(crc32(block))
             data += block
-        self._file.write(data)
-        self._count += count
-        del self._ids[:count], self._values[:count]
+        self.count += len(ids)
+        return data
 
-    def finish(self) -> None:
-        """Write the last block and the end of the file."""
-        self._write(len(self._ids))
-        index = self._firsts.tobytes() + self._sums.tobytes()
-        head = _END.pack(_MARK, self._count, len(self._firsts), 0)[: -struct.calcsize("=I")]
-        self._file.write(index + head + struct.pack("=I", crc32(head, crc32(index))))
+    def read(self, number: int) -> array[int]:
+        """Read the ids of a block, followed by their values.
+
+        Raises:
+            SpillError: The block is damaged.
+        """
+        first = number * _BLOCK
+        at = self.start + first * _PAIR
+        data = read_at(self.file, min(_BLOCK, self.count - first) * _PAIR, at)
+        if crc32(data) != self.sums[number]:
+            raise damaged_spill_error(self.path, f"at byte {at:,}")
+        return array("q", data)
+
+    def between(self, low: int, high: int) -> Pairs:
+        """Read the pairs with ids from `low` to below `high`."""
+        ids, values = array("q"), array("q")
+        first = max(0, bisect_right(self.firsts, low) - 1)
+        for number in range(first, bisect_left(self.firsts, high)):
+            words = self.read(number)
+            ids += words[: len(words) // 2]
+            values += words[len(words) // 2 :]
+        begin, end = bisect_left(ids, low), bisect_left(ids, high)
+        return ids[begin:end], values[begin:end]
 
 
-class IdMap(AbstractContextManager["IdMap"]):
+class IdMap(SortedPairs, AbstractContextManager["IdMap"]):
     """Reads a finished map."""
 
     def __init__(self, path: str) -> None:
@@ -86,33 +109,33 @@ class IdMap(AbstractContextManager["IdMap"]):
         Raises:
             SpillError: The file cannot be read, or is damaged.
         """
-        self._path = path
         try:
-            self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError as error:
             raise damaged_spill_error(path, error.strerror) from error
-        self._firsts, self._sums = array("q"), array("I")
+        super().__init__(path, file)
         self._known: dict[int, array[int]] = {}
         try:
-            self._read_index(os.fstat(self._file).st_size)
+            self._read_index(os.fstat(file).st_size)
         except BaseException:
             self.__exit__()
             raise
 
     def __exit__(self, *exception: object) -> None:
-        os.close(self._file)
+        os.close(self.file)
 
     def _read_index(self, size: int) -> None:
-        end = read_at(self._file, _END.size, max(0, size - _END.size)).rjust(_END.size, b"\0")
-        mark, self._count, blocks, crc = _END.unpack(end)
-        words = blocks * (WORD + self._sums.itemsize)
-        if mark != _MARK or size != self._count * _PAIR + words + _END.size:
-            raise damaged_spill_error(self._path, "its size has changed")
-        index = read_at(self._file, words, self._count * _PAIR)
-        if crc32(end[: -struct.calcsize("=I")], crc32(index)) != crc:
-            raise damaged_spill_error(self._path, "the checksum of its index is wrong")
-        self._firsts.frombytes(index[: blocks * WORD])
-        self._sums.frombytes(index[blocks * WORD :])
+        length = _END.size + _CRC.size
+        end = read_at(self.file, length, max(0, size - length)).rjust(length, b"\0")
+        mark, self.count, blocks = _END.unpack_from(end)
+        words = blocks * (self.firsts.itemsize + self.sums.itemsize)
+        if mark != _MARK or size != self.count * _PAIR + words + length:
+            raise damaged_spill_error(self.path, "its size has changed")
+        index = read_at(self.file, words, self.count * _PAIR)
+        if _CRC.pack(crc32(index + end[: _END.size])) != end[_END.size :]:
+            raise damaged_spill_error(self.path, "the checksum of its index is wrong")
+        self.firsts.frombytes(index[: blocks * self.firsts.itemsize])
+        self.sums.frombytes(index[blocks * self.firsts.itemsize :])
 
     def get(self, key: int) -> int | None:
         """Return the value of an id; None for a missing id."""
@@ -121,7 +144,7 @@ class IdMap(AbstractContextManager["IdMap"]):
     def find(self, ids: Iterable[int]) -> dict[int, int]:
         """Return the value of each of these ids that is in the map, by id."""
         values: dict[int, int] = {}
-        firsts = self._firsts
+        firsts = self.firsts
         for number, keys in groupby(sorted(ids), lambda key: bisect_right(firsts, key) - 1):
             if number < 0:
                 continue
@@ -133,88 +156,79 @@ class IdMap(AbstractContextManager["IdMap"]):
                     values[key] = words[count + index]
         return values
 
-    def items(self) -> Iterator[tuple[array[int], array[int]]]:
+    def items(self) -> Iterator[Pairs]:
         """Yield all ids in ascending order with their values, in parts."""
-        for number in range(len(self._firsts)):
-            words = self._block(number)
-            count = len(words) // 2
-            yield words[:count], words[count:]
+        for low, high in pairwise((*self.firsts, _ALL_IDS[1])):
+            yield self.between(low, high)
 
     def replace(self, ids: array[int], values: array[int]) -> None:
         """Look up many ids with the compiled core, and store each value at the index of its id.
 
         The values at the indexes of missing ids stay unchanged.
         """
-        core.compiled.find_values(self._firsts, ids, values, self._block)
+        core.compiled.find_values(self.firsts, ids, values, self._block)
 
     def _block(self, number: int) -> array[int]:
         """Read the ids and values of a block; recent blocks are cached."""
         block = self._known.get(number)
         if block is None:
-            start = number * _BLOCK
-            count = min(_BLOCK, self._count - start)
-            data = read_at(self._file, count * _PAIR, start * _PAIR)
-            if crc32(data) != self._sums[number]:
-                raise damaged_spill_error(self._path, f"at byte {start * _PAIR:,}")
+            block = self.read(number)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            block = self._known[number] = array("q", data)
+            self._known[number] = block
         return block
 
 
-Combine = Callable[[dict[int, int], Iterable[tuple[int, int]], "array[int]"], None]
-"""Adds pairs to those in a dictionary; may append the values of repeated ids to an array."""
-
-_RUN = 1 << 17
-"""Number of pairs that are sorted in memory; they take 20 MB."""
-
-_SAMPLE = 1 << 10
-"""Interval of the ids of a run that are kept in memory, as samples."""
-
-
 class IdMapWriter(AbstractContextManager["IdMapWriter"]):
-    """Writes a map, which is complete only after `finish`."""
+    """Writes a map, which is complete only after `finish`.
 
-    def __init__(self, path: str, combine: Combine | None = None) -> None:
-        """Begin a map; of a repeated id, it keeps the first value unless `combine` is given."""
+    Args:
+        path: Path of the map.
+        combine: Computes the value of a repeated id from the former and the later value. If None,
+            an id keeps its first value, and `finish` returns the others.
+    """
+
+    def __init__(self, path: str, combine: Callable[[int, int], int] | None = None) -> None:
         self._path = path
-        self._combine = combine or _keep_first
+        self._combine = combine
         self._pending: dict[int, int] = {}
         self._repeated = array("q")
-        self._runs: list[_Run] = []
+        self._runs: list[SortedPairs] = []
         self._file: AppendedFile | None = None
 
     def __exit__(self, *exception: object) -> None:
         if self._file is not None:
             self._file.close()
-            if os.path.exists(self._file.path):
+            with suppress(FileNotFoundError):
                 os.unlink(self._file.path)
 
     def add(self, ids: Sequence[int], values: Sequence[int]) -> None:
         """Add ids with their values."""
         for start in range(0, len(ids), _RUN):
-            self._add(ids[start : start + _RUN], values[start : start + _RUN])
+            self._add(self._pending, ids[start : start + _RUN], values[start : start + _RUN])
             if len(self._pending) >= _RUN:
                 self._write_run()
 
-    def _add(self, ids: Sequence[int], values: Sequence[int]) -> None:
-        pending, fresh = self._pending, dict(zip(ids, values, strict=True))
-        if len(fresh) == len(ids) and pending.keys().isdisjoint(fresh):
-            pending.update(fresh)
-        else:
-            self._combine(pending, zip(ids, values, strict=True), self._repeated)
+    def _add(self, known: dict[int, int], ids: Sequence[int], values: Sequence[int]) -> None:
+        fresh = dict(zip(ids, values, strict=True))
+        if len(fresh) == len(ids) and known.keys().isdisjoint(fresh):
+            known.update(fresh)
+            return
+        for key, value in zip(ids, values, strict=True):
+            if key not in known:
+                known[key] = value
+            elif self._combine is None:
+                self._repeated.append(value)
+            else:
+                known[key] = self._combine(known[key], value)
 
     def _write_run(self) -> None:
         if self._file is None:
             self._file = AppendedFile(f"{self._path}.runs", "w+b")
-        self._runs.append(_Run(self._file, *self._sort()))
-
-    def _sort(self) -> tuple[array[int], array[int]]:
-        """Return the pairs held in memory, sorted, and clear them."""
-        ids = array("q", sorted(self._pending))
-        values = array("q", map(self._pending.__getitem__, ids))
+        run = SortedPairs(self._file.path, self._file.number, self._file.size)
+        self._file.write(run.pack(*_sort(self._pending)))
+        self._runs.append(run)
         self._pending = {}
-        return ids, values
 
     def finish(self) -> array[int]:
         """Merge the runs into the map.
@@ -224,87 +238,40 @@ class IdMapWriter(AbstractContextManager["IdMapWriter"]):
         """
         if self._runs and self._pending:
             self._write_run()
-        with MapFile(self._path) as blocks:
-            if not self._runs:
-                blocks.add(*self._sort())
-            pivots = sorted(sample for run in self._runs for sample in run.samples)
-            for pivot in (*pivots[_RUN // _SAMPLE :: _RUN // _SAMPLE], None):
-                blocks.add(*self._merge([run.take(pivot) for run in self._runs]))
-            for run in self._runs:
-                run.check_taken()
-            blocks.finish()
+        with closing(AppendedFile(self._path)) as file:
+            blocks = SortedPairs(self._path, file.number)
+            ids, values = array("q"), array("q")
+            for more_ids, more_values in self._merged():
+                ids += more_ids
+                values += more_values
+                whole = len(ids) // _BLOCK * _BLOCK
+                file.write(blocks.pack(ids[:whole], values[:whole]))
+                del ids[:whole], values[:whole]
+            file.write(blocks.pack(ids, values))
+            index = blocks.firsts.tobytes() + blocks.sums.tobytes()
+            index += _END.pack(_MARK, blocks.count, len(blocks.firsts))
+            file.write(index + _CRC.pack(crc32(index)))
         return self._repeated
 
-    def _merge(self, parts: list[tuple[array[int], array[int]]]) -> tuple[array[int], array[int]]:
-        """Merge the pairs of one range of ids, given by run, earlier runs first."""
-        parts = [part for part in parts if part[0]]
-        if len(parts) == 1:
-            return parts[0]
-        merged: dict[int, int] = {}
-        for ids, values in parts:
-            self._combine(merged, zip(ids, values, strict=True), self._repeated)
-        ids = array("q", sorted(merged))
-        return ids, array("q", map(merged.__getitem__, ids))
+    def _merged(self) -> Iterator[Pairs]:
+        """Yield all pairs in ascending order; of a repeated id, those of earlier runs first."""
+        if not self._runs:
+            yield _sort(self._pending)
+            return
+        low, high = _ALL_IDS
+        pivots = sorted(first for run in self._runs for first in run.firsts)
+        step = _RUN // _BLOCK
+        for start, stop in pairwise((low, *pivots[step::step], high)):
+            parts = [part for run in self._runs if (part := run.between(start, stop))[0]]
+            if len(parts) == 1:
+                yield parts[0]
+                continue
+            merged: dict[int, int] = {}
+            for ids, values in parts:
+                self._add(merged, ids, values)
+            yield _sort(merged)
 
 
-def add_up(known: dict[int, int], pairs: Iterable[tuple[int, int]], repeated: array[int]) -> None:
-    """Add up the values of a repeated id."""
-    del repeated
-    for key, value in pairs:
-        known[key] = known.get(key, 0) + value
-
-
-def keep_lowest(
-    known: dict[int, int], pairs: Iterable[tuple[int, int]], repeated: array[int]
-) -> None:
-    """Keep the lowest value of a repeated id."""
-    del repeated
-    for key, value in pairs:
-        known[key] = min(value, known.get(key, value))
-
-
-def _keep_first(
-    known: dict[int, int], pairs: Iterable[tuple[int, int]], repeated: array[int]
-) -> None:
-    for key, value in pairs:
-        if key in known:
-            repeated.append(value)
-        else:
-            known[key] = value
-
-
-class _Run:
-    """Sorted pairs in a file, to be read in ascending ranges of ids."""
-
-    def __init__(self, file: AppendedFile, ids: array[int], values: array[int]) -> None:
-        self.samples = ids[::_SAMPLE]
-        self._file, self._count = file, len(ids)
-        self._start = file.write(ids.tobytes())
-        file.write(values.tobytes())
-        self._sums = crc32(ids), crc32(values)
-        self._taken, self._taken_sums = 0, (0, 0)
-
-    def take(self, pivot: int | None) -> tuple[array[int], array[int]]:
-        """Read the next pairs with ids below `pivot`; with None, all remaining pairs."""
-        begin, end = self._taken, self._count
-        if pivot is not None:
-            end = max(begin, min(end, bisect_left(self.samples, pivot) * _SAMPLE))
-        ids = self._words(begin, end)
-        if pivot is not None:
-            del ids[bisect_left(ids, pivot) :]
-        self._taken += len(ids)
-        values = self._words(self._count + begin, self._count + self._taken)
-        ids_sum, values_sum = self._taken_sums
-        self._taken_sums = crc32(ids, ids_sum), crc32(values, values_sum)
-        return ids, values
-
-    def check_taken(self) -> None:
-        """Check that all pairs were read, and that they are the pairs that were written."""
-        if self._taken != self._count or self._taken_sums != self._sums:
-            raise damaged_spill_error(self._file.path, "the checksum of a run is wrong")
-
-    def _words(self, begin: int, end: int) -> array[int]:
-        data = read_at(self._file.number, WORD * (end - begin), self._start + WORD * begin)
-        if len(data) != WORD * (end - begin):
-            raise damaged_spill_error(self._file.path, "it was shortened")
-        return array("q", data)
+def _sort(pairs: dict[int, int]) -> Pairs:
+    ids = array("q", sorted(pairs))
+    return ids, array("q", map(pairs.__getitem__, ids))

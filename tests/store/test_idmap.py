@@ -74,7 +74,7 @@ def test_dense_ids_over_many_pages(tmp_path: Path) -> None:
 @pytest.mark.parametrize("order", ["ascending", "overlapping", "scattered"])
 def test_runs_in_any_order(order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(id_map, "_RUN", 100)
-    monkeypatch.setattr(id_map, "_SAMPLE", 8)
+    monkeypatch.setattr(id_map, "_BLOCK", 8)
     steps = {"ascending": (1, 5000), "overlapping": (37, 5000), "scattered": (3**38, 2**62)}
     step, end = steps[order]
     ids = [number * step % end for number in range(5000)]
@@ -151,7 +151,7 @@ def test_every_byte_of_a_run_is_checked(
     cut: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(id_map, "_RUN", 8)
-    monkeypatch.setattr(id_map, "_SAMPLE", 2)
+    monkeypatch.setattr(id_map, "_BLOCK", 2)
     path, ids = tmp_path / "ids.map", [number * 7 % 19 for number in range(19)]
     runs = tmp_path / "ids.map.runs"
     for at in range(16 * len(ids)):

@@ -28,7 +28,7 @@ from so2docs.pipeline.tasks import BucketTask, Step
 from so2docs.progress import log
 from so2docs.schema import TABLES
 from so2docs.store.blocks import Block, BlockReader, check_blocks_match
-from so2docs.store.id_map import IdMap, IdMapWriter, keep_lowest
+from so2docs.store.id_map import IdMap, IdMapWriter
 from so2docs.store.users import Users, UserTable
 
 if TYPE_CHECKING:
@@ -96,14 +96,14 @@ def _map_titles(
     if options.site is None:
         return None
     linked, wanted = str(spill.folder / "linked.map"), str(spill.folder / "wanted.map")
-    with IdMapWriter(linked, combine=keep_lowest) as posts:
+    with IdMapWriter(linked, combine=min) as posts:
         for post_ids in read_noted_posts(spill, LINKED):
             posts.add(post_ids, post_ids)
         posts.finish()
     with (
         IdMap(linked) as posts,
         IdMap(posts_map) as known,
-        IdMapWriter(wanted, combine=keep_lowest) as questions,
+        IdMapWriter(wanted, combine=min) as questions,
     ):
         for post_ids, _ in posts.items():
             question_ids = list(known.find(post_ids).values())
