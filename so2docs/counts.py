@@ -171,8 +171,6 @@ class TableCounts(Counts):
         strays: Strays, by reason.
         is_nested: Whether documents contain the rows; if not, all of them count as filtered.
         bytes: Size of the decompressed table file.
-        spill_bytes: Bytes that the table takes in the spill.
-        seconds: Wall time of reading the table in this session.
     """
 
     rows: int = 0
@@ -181,8 +179,6 @@ class TableCounts(Counts):
     strays: Counter[str] = field(default_factory=Counter)
     is_nested: bool = field(default=True, metadata=KEEP)
     bytes: int = 0
-    spill_bytes: int = 0
-    seconds: float = field(default=0.0, metadata=MOST)
 
     @property
     def without_post(self) -> int:

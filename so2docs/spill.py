@@ -250,11 +250,14 @@ class StateDatabase:
         self.run((sql, [(name, text, checksum(name, text))]), commits=commits)
 
 
-FORMAT = 12
+FORMAT = 13
 """Version of the index and the block files."""
 
 SEQUENCE_BITS = 32
 """Shift of a table's sequence in chunk numbers: posts count from 0, table n from n << 32."""
+
+MADE_CHUNK = 1 << SEQUENCE_BITS - 1
+"""Number of the chunk that is made after a table was read, above those of all its chunks."""
 
 KEPT = 1 << 8
 """Added to the sequence of a table for chunks whose rows wait until the posts are known."""
@@ -484,7 +487,3 @@ class Spill:
         sql = "SELECT packed, sum(keys_size + json_size) FROM blocks GROUP BY packed"
         sizes: dict[int, int] = dict(self._database.rows(sql))
         return sizes.get(0, 0), sizes.get(1, 0)
-
-    def committed_bytes(self, sequence: int) -> int:
-        """Return the total size of the files of a table's committed chunks, in bytes."""
-        return sum(os.path.getsize(path) for path in self.files(sequence).values())

@@ -11,35 +11,16 @@ from collections.abc import Callable
 from functools import partial
 
 if sys.version_info >= (3, 14):
-    from compression.zstd import (
-        CompressionParameter,
-        ZstdCompressor,
-        ZstdDecompressor,
-        ZstdError,
-        compress,
-        decompress,
-        get_frame_info,
-    )
+    from compression import zstd as _library
 else:
-    from backports.zstd import (
-        CompressionParameter,
-        ZstdCompressor,
-        ZstdDecompressor,
-        ZstdError,
-        compress,
-        decompress,
-        get_frame_info,
-    )
+    from backports import zstd as _library
 
-__all__ = [
-    "CompressionParameter",
-    "ZstdDecompressor",
-    "ZstdError",
-    "compress",
-    "decompress",
-    "frame_compressor",
-    "get_frame_info",
-]
+CompressionParameter = _library.CompressionParameter
+ZstdDecompressor = _library.ZstdDecompressor
+ZstdError = _library.ZstdError
+compress = _library.compress
+decompress = _library.decompress
+get_frame_info = _library.get_frame_info
 
 
 def frame_compressor(
@@ -53,5 +34,5 @@ def frame_compressor(
     """
     parameters: dict[int, int] = {int(name): value for name, value in (options or {}).items()}
     parameters[CompressionParameter.compression_level] = level
-    compressor = ZstdCompressor(options=parameters)
-    return partial(compressor.compress, mode=ZstdCompressor.FLUSH_FRAME)
+    compressor = _library.ZstdCompressor(options=parameters)
+    return partial(compressor.compress, mode=compressor.FLUSH_FRAME)

@@ -56,16 +56,19 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
     spill.start_run()
     with Workers(1) as workers:
         session.read_posts(workers)
-        clock.step("posts", report.rows, spill.committed_bytes(0), files[0].size)
+        spilled = spill.size()
+        clock.step("posts", report.rows, spilled, files[0].size)
         posts = map_posts(spill)
         clock.step("map of the posts", report.rows, Path(posts).stat().st_size, 0)
         for step in session.tables:
-            end = step.run(workers, posts)
+            before = spill.size()
+            step.run(workers, posts)
+            spilled = spill.size() - before
             if step.table.name == "users":
-                users = map_users(spill, end.chunks)
-            add_table(step, end, report)
+                users = map_users(spill)
+            add_table(step, report)
             counts = report.tables[step.table.name]
-            clock.step(step.table.name, counts.rows, counts.spill_bytes, counts.bytes)
+            clock.step(step.table.name, counts.rows, spilled, counts.bytes)
         spill.index()
         spill.merge_only(step.table.sequence for step in session.tables)
         with NewFiles() as new_files:

@@ -48,12 +48,10 @@ class End:
     Attributes:
         size: Size of the dump in bytes.
         repaired: Number of characters that the decoder replaced.
-        chunks: Exclusive upper limit of the chunk numbers.
     """
 
     size: int
     repaired: int
-    chunks: int
 
 
 class Chunk(NamedTuple):
@@ -139,9 +137,9 @@ class Dump:
         """Return the size of a finished chunk, in bytes of the file."""
         return chunk.end - chunk.start
 
-    def chunk_end(self, size: int) -> End:
-        """Return the result of reading all ranges of `size` bytes."""
-        return End(self.size, 0, -(-self.size // size))
+    def read_end(self) -> End:
+        """Return the result of reading the file to its end."""
+        return End(self.size, 0)
 
     def close(self) -> None:
         """Do nothing, since readers open the file themselves."""

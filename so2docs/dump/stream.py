@@ -205,7 +205,7 @@ class StreamDump:
             self._error = error
             return
         self.size = offset + len(self.frame[1])
-        self._end = End(self.size, self.layers.repaired, number)
+        self._end = End(self.size, self.layers.repaired)
 
     def _new_piece(self, number: int) -> Path:
         """Make the file of a piece."""
@@ -268,7 +268,7 @@ class StreamDump:
         if self.file is not None:
             storage.check_unchanged(self.path, self.file, self.identity)
 
-    def chunk_end(self, size: int) -> End:
+    def read_end(self) -> End:
         """Return the result of reading the stream to its end."""
         assert self._end is not None
         return self._end

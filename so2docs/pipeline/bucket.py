@@ -19,13 +19,7 @@ import orjson
 
 from so2docs import merge
 from so2docs.counts import RowCounts
-from so2docs.merge import (
-    Document,
-    DocumentBuilder,
-    Records,
-    gather,
-    merge_votes,
-)
+from so2docs.merge import Document, DocumentBuilder, Records, gather, merge_votes
 from so2docs.nest import Nest, NestedRow, Post
 from so2docs.options.table import Options
 from so2docs.output import formats
@@ -38,13 +32,7 @@ from so2docs.parse.keys import BUCKET_BITS, integers
 from so2docs.parse.opt_outs import unpack_ids
 from so2docs.pipeline.selection import Selection
 from so2docs.pipeline.tasks import BucketResult, BucketTask, find_step
-from so2docs.schema import (
-    BOUNTY,
-    COMMENT,
-    MEMBERS,
-    OF_KIND,
-    VOTE_TYPES,
-)
+from so2docs.schema import BOUNTY, COMMENT, MEMBERS, OF_KIND, VOTE_TYPES
 from so2docs.store.blocks import BlockReader, check_blocks_match
 from so2docs.store.users import Users
 
@@ -77,30 +65,13 @@ def join_records(
     first: int,
     enough: int,
     *,
-    opening: bytes,
-    with_answers: bool,
-    by_votes: bool,
-    nest: Nest | None = None,
+    nesting: DocumentBuilder,
+    closing: bytes = b"",
     user_ids: array[int] = _NO_IDS,
     users: list[bytes | None] | None = None,
-    closing: bytes = b"",
 ) -> list[JoinedGroup]:
-    """Join sorted records into documents with the compiled core, from index `first` on.
-
-    Args:
-        blocks: The blocks that were sorted.
-        records: The result of `_core.sort_records`.
-        first: Index of the first record.
-        enough: Size of records and documents, in bytes, after which to stop.
-        opening: Bytes between the fields of a question and the answers.
-        with_answers: Whether to write answers.
-        by_votes: Whether to sort answers by votes, not by id.
-        nest: The tables to nest.
-        user_ids: Ids of users, in ascending order.
-        users: The JSON of each of these users, with None for unknown ids; None if users are not
-            nested.
-        closing: Bytes after each document of a run; empty if documents are not joined into runs.
-    """
+    """Join sorted records as `nesting` does, with the compiled core; see `_core.join_records`."""
+    nest = nesting.nest
     kinds, made = ([], {}) if nest is None else (nest.kinds, nest.made)
     members = (
         made.get(kind, b'"%b":' % MEMBERS[kind][1].encode() if kind in kinds else b"")
@@ -111,10 +82,10 @@ def join_records(
         records,
         first,
         enough,
-        opening=opening,
+        opening=nesting.opening,
         closing=closing,
-        with_answers=with_answers,
-        by_votes=by_votes,
+        with_answers=nesting.with_answers,
+        by_votes=nesting.by_votes,
         tables=_as_bits(kinds),
         naming=_NAMING,
         made=_as_bits(made),
@@ -188,13 +159,10 @@ class JoinedRecords:
             join_records,
             self._blocks,
             self._sorted,
-            opening=nesting.opening,
-            with_answers=nesting.with_answers,
-            by_votes=nesting.by_votes,
-            nest=nesting.nest,
+            nesting=nesting,
+            closing=b"" if self._run is None else self._run.closing,
             user_ids=user_ids,
             users=users,
-            closing=b"" if self._run is None else self._run.closing,
         )
         at, end, enough = 0, len(self._sorted) // _RECORD.size, ENOUGH_BYTES
         remaining = 0  # Bytes left in the segment.

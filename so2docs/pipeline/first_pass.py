@@ -8,8 +8,6 @@ interrupted pass resumes with the remaining chunks.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from so2docs.counts import ChunkTally
@@ -40,7 +38,6 @@ class FirstPass:
         work_dir: Folder for an archive that must be extracted from another archive.
         threads: Number of threads for decompression.
         is_early: Whether the table comes before the posts that its rows belong to.
-        seconds: Wall time so far.
     """
 
     file: TableFile
@@ -51,17 +48,21 @@ class FirstPass:
     work_dir: str | None
     threads: int
     is_early: bool = False
-    seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self.table, self.name = self.file.table, self.file.name
         self.first_chunk = self.table.sequence << SEQUENCE_BITS
+        self._end = f"end of {self.table.name}"
 
     @property
-    def end(self) -> End | None:
-        """The result of reading the whole table, in any session; None until it is complete."""
-        values = self.spill.get(f"end of {self.table.name}")
-        return None if values is None else End(**values)
+    def is_read(self) -> bool:
+        """Whether the whole table was read, in any session."""
+        return self.spill.get(self._end) is not None
+
+    @property
+    def end(self) -> End:
+        """The result of reading the whole table, in any session."""
+        return End(**self.spill.get(self._end))
 
     def tallies(self) -> dict[int, ChunkTally]:
         """Return the counts of the committed chunks, filed or not, by their number in the spill."""
@@ -71,40 +72,23 @@ class FirstPass:
 
     def run(
         self, workers: Workers, posts_map: str = "", seen_ids: IdSetWriter | None = None
-    ) -> End:
-        """Spill the chunks that are not yet committed; check and return the end of the table.
+    ) -> None:
+        """Spill the chunks that are not yet committed, and check the end of the table.
 
         Args:
             workers: Workers that parse the chunks.
             posts_map: Path of the map of posts to their questions.
             seen_ids: Set to which the ids of posts are added.
         """
-        begun = time.perf_counter()
-        tallies = self.tallies()
-        end = self.end
-        if end is None:
-            end = self.read(workers, tallies, posts_map, seen_ids)
-            self.spill.put(f"end of {self.table.name}", asdict(end), commits=False)
-        else:
+        if self.is_read:
             with self.progress.step(self.file.label, self.file.work, 1, 1):
-                pass
-        self.seconds = time.perf_counter() - begun
-        return end
-
-    def read(
-        self,
-        workers: Workers,
-        spilled: Mapping[int, ChunkTally],
-        posts_map: str,
-        seen_ids: IdSetWriter | None,
-    ) -> End:
-        """Spill the chunks that are not in `spilled`; return the end of the table."""
+                return
 
         def visit(chunk: Chunk) -> OpenVisitor:
             return self.filing(self.number(chunk), chunk.end - chunk.start, posts_map).open
 
         reader = TableReader(workers, self.progress, self.work_dir, self.threads)
-        done = {number - self.first_chunk: tally for number, tally in spilled.items()}
+        done = {number - self.first_chunk: tally for number, tally in self.tallies().items()}
         folder = self.spill.folder
         if done and not self.file.source.is_plain:
             log.info("resuming: decompressing %s from its start", self.name)
@@ -116,7 +100,8 @@ class FirstPass:
                 if seen_ids is not None:
                     for pages in ids:
                         seen_ids.add(pages)
-            return dump.chunk_end(self.chunk_bytes)
+            end = asdict(dump.read_end())
+        self.spill.put(self._end, end, commits=False)
 
     def number(self, chunk: Chunk) -> int:
         """Return the number of a chunk in the spill."""
@@ -124,13 +109,11 @@ class FirstPass:
 
     def file_kept(self, workers: Workers, posts_map: str) -> None:
         """File the rows that were kept until the question of every post was known."""
-        begun = time.perf_counter()
         tallies = self.spill.tallies(self.table.sequence + KEPT)
         tasks = (self.refiling(number, posts_map) for number in tallies)
         results = workers.run(file_kept_chunk, tasks)
         for (number, tally), (path, blocks) in zip(tallies.items(), results, strict=True):
             self.spill.commit(number - _KEPT_CHUNKS, path, blocks, tally, instead_of=number)
-        self.seconds += time.perf_counter() - begun
 
     def refiling(self, number: int, posts_map: str) -> tuple[Filing, list[tuple[str, Block]]]:
         """Return the task for a chunk whose rows were kept in their order."""

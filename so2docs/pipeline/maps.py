@@ -20,7 +20,7 @@ from so2docs.parse.id_set import Pages, ids_in_pages
 from so2docs.parse.keys import integers
 from so2docs.parse.posts import stray_line
 from so2docs.schema import TABLES
-from so2docs.spill import SEQUENCE_BITS, Spill
+from so2docs.spill import MADE_CHUNK, SEQUENCE_BITS, Spill
 from so2docs.store.blocks import BlockWriter
 from so2docs.store.id_map import IdMap, IdMapWriter
 from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
@@ -67,14 +67,14 @@ def count_shared_ids(spill: Spill, repeated: Pages, at_once: int = _AT_ONCE) -> 
     return shared
 
 
-def map_users(spill: Spill, chunks: int) -> UserTable:
+def map_users(spill: Spill) -> UserTable:
     """Map users to the positions of their JSON objects; if an id is repeated, keep the first user.
 
     Later users with the same id become strays, in a separate chunk after the chunks of the table.
     Once this chunk is committed, the map is complete.
     """
     sequence = TABLES["users"].sequence
-    last = (sequence << SEQUENCE_BITS) + chunks
+    last = (sequence << SEQUENCE_BITS) + MADE_CHUNK
     files = {_number(chunk): path for chunk, path in spill.files(sequence).items()}
     table = UserTable(str(spill.folder / "users.map"), files)
     if last in spill.tallies(sequence):
@@ -93,14 +93,14 @@ def map_users(spill: Spill, chunks: int) -> UserTable:
     return table
 
 
-def map_badges(spill: Spill, chunks: int, users: UserTable) -> UserTable:
+def map_badges(spill: Spill, users: UserTable) -> UserTable:
     """Map every user and class to the number of badges; badges of unknown users become strays.
 
     Returns:
         Table of the users and their badges.
     """
     sequence = TABLES["badges"].sequence
-    last = (sequence << SEQUENCE_BITS) + chunks
+    last = (sequence << SEQUENCE_BITS) + MADE_CHUNK
     table = replace(users, badges=str(spill.folder / "badges.map"))
     if last in spill.tallies(sequence):
         return table

@@ -6,12 +6,12 @@ A spill is resumed if it belongs to the conversion.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from so2docs.counts import RowCounts, TableCounts
-from so2docs.dump.dump import SMALLEST_PIECE, End
+from so2docs.dump.dump import SMALLEST_PIECE
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import in_reading_order
 from so2docs.errors import SpillError, flag
@@ -40,17 +40,14 @@ from so2docs.store.disk import check_room, free_bytes
 from so2docs.store.users import UserTable
 
 
-def add_table(step: FirstPass, end: End, report: Report) -> None:
+def add_table(step: FirstPass, report: Report) -> None:
     """Add the counts in the chunks of a table other than posts to a report."""
-    total = RowCounts.total(step.tallies().values())
+    end, total = step.end, RowCounts.total(step.tallies().values())
     report.repaired_characters += total.repaired_characters + end.repaired
     report.dropped += total.dropped
     report.last_row = max(report.last_row or "", total.last_row or "") or None
     counts = report.tables[step.table.name] = TableCounts(
-        bytes=end.size,
-        spill_bytes=step.spill.committed_bytes(step.table.sequence),
-        is_nested=step.table.name in step.options.nest,
-        seconds=step.seconds,
+        bytes=end.size, is_nested=step.table.name in step.options.nest
     )
     counts += total
     if not step.table.kind:  # The merge does not count users.
@@ -221,17 +218,17 @@ class Session:
     def read_posts(self, workers: Workers) -> None:
         """Run the first pass over the posts."""
         if self.posts.tallies():
-            share = "a part" if self.posts.end is None else "all"
+            share = "all" if self.posts.is_read else "a part"
             log.info("resuming: %s of the dump is already spilled", share)
         with IdSetWriter(str(self.spill.folder / "post-ids.map")) as seen_ids:
             for _, keys in self.spill.all_keys():
                 for pages in count_pages(integers(keys)[1::_FIELDS]):
                     seen_ids.add(pages)
-            end = self.posts.run(workers, seen_ids=seen_ids)
+            self.posts.run(workers, seen_ids=seen_ids)
             self.report.shared_ids = count_shared_ids(self.spill, seen_ids.repeated)
-        self.report.dump_bytes, self.report.repaired_characters = end.size, end.repaired
-        tallies = self.posts.tallies()
-        self.report += RowCounts.total(tallies.values())
+        self.report.dump_bytes = self.posts.end.size
+        self.report.repaired_characters = self.posts.end.repaired
+        self.report += RowCounts.total(self.posts.tallies().values())
 
     def read(self, workers: Workers, writing: float = 0) -> SecondPass:
         """Run the first pass over the posts and the tables, and prepare the second pass.
@@ -240,37 +237,34 @@ class Session:
             workers: Workers that parse the chunks.
             writing: Cost of writing a byte of the documents, if they are to be written.
         """
-        after_posts = sum(step.file.work for step in self.tables) + writing * self.table_bytes
         if self.posts.file.work:
-            self.progress.plan(self.posts.file.work + after_posts + writing * self.dump_bytes)
+            work = sum(step.file.work for step in self.steps)
+            self.progress.plan(work + writing * (self.dump_bytes + self.table_bytes))
         posts_map = ""
-        ends: dict[str, End] = {}
         for number, step in enumerate(self.steps):
-            if step is self.posts:
-                self.read_posts(workers)
-                remaining = sum(step.file.work for step in self.steps[number + 1 :])
-                # Replace the estimate by the number of bytes read.
-                bytes_to_write = self.report.dump_bytes + self.table_bytes
-                self.progress.plan(remaining + writing * bytes_to_write)
-                if self.tables:
-                    posts_map = map_posts(self.spill)
-                for early in self.tables:
-                    early.file_kept(workers, posts_map)
+            if step is not self.posts:
+                step.run(workers, posts_map)
                 continue
-            ends[step.table.name] = step.run(workers, posts_map)
-        users = self.map_users(ends)
+            self.read_posts(workers)
+            remaining = sum(step.file.work for step in self.steps[number + 1 :])
+            # Replace the estimate by the number of bytes read.
+            self.progress.plan(remaining + writing * (self.report.dump_bytes + self.table_bytes))
+            if self.tables:
+                posts_map = map_posts(self.spill)
+            for early in self.tables:
+                early.file_kept(workers, posts_map)
+        users = self.map_users()
         for step in self.tables:
-            add_table(step, ends[step.table.name], self.report)
+            add_table(step, self.report)
         self.spill.index()
         selection = select(self.spill, self.options.filters)
         self.spill.merge_only(step.table.sequence for step in self.tables)
         if self.options.errors == "strict":
             for step in self.steps:
-                decoded = 0 if step.end is None else step.end.repaired
                 counts = RowCounts.total(step.tallies().values())
-                strict.check_table(step.name, counts, decoded, read_keyless_strays(self.spill))
-        read = (self.posts, *self.tables)
-        tallies = [tally for step in read for tally in step.tallies().values()]
+                strays = read_keyless_strays(self.spill)
+                strict.check_table(step.name, counts, step.end.repaired, strays)
+        tallies = [tally for step in self.steps for tally in step.tallies().values()]
         prepared = {
             name: find_step(name).prepare(self.spill, self.options, tallies, posts_map, workers)
             for name in self.options.steps
@@ -286,11 +280,10 @@ class Session:
             selection=selection,
         )
 
-    def map_users(self, ends: Mapping[str, End]) -> UserTable | None:
+    def map_users(self) -> UserTable | None:
         """Map the users, and the badges if they were read; return None if no users were read."""
-        if "users" not in ends:
+        names = {step.table.name for step in self.tables}
+        if "users" not in names:
             return None
-        users = map_users(self.spill, ends["users"].chunks)
-        if "badges" in ends:
-            users = map_badges(self.spill, ends["badges"].chunks, users)
-        return users
+        users = map_users(self.spill)
+        return map_badges(self.spill, users) if "badges" in names else users

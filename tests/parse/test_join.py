@@ -35,7 +35,7 @@ WHOLE = range(1 << BUCKET_BITS)
 IDS = st.integers(0, 6)
 KINDS = (QUESTION, ANSWER, ANSWER, REJECTED_QUESTION, REJECTED_ANSWER)
 QUESTIONS = (QUESTION, REJECTED_QUESTION)
-join = partial(bucket.join_records, opening=b',"Answers":[', with_answers=True, by_votes=False)
+join = partial(bucket.join_records, nesting=merge.DocumentBuilder(merge.gather([], WHOLE)))
 NAMES = tuple(name for name, table in TABLES.items() if table.is_in_all)
 
 VOTE_TYPES = st.sampled_from([2, 2, 2, 3, 3, 34, 63, 64, -1])

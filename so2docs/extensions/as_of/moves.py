@@ -19,16 +19,13 @@ from so2docs.extensions.as_of.sinks import read_noted_posts
 from so2docs.options.table import Options
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, integers, walk
 from so2docs.schema import TABLES
-from so2docs.spill import SEQUENCE_BITS
+from so2docs.spill import MADE_CHUNK, SEQUENCE_BITS
 from so2docs.store.blocks import Block, BlockReader, BlockWriter, check_blocks_match
 from so2docs.store.id_map import IdMap
 
 if TYPE_CHECKING:
     from so2docs.processes.pool import Workers
     from so2docs.spill import Spill
-
-_NUMBER = 1 << SEQUENCE_BITS - 1
-"""Number of the chunk of the copies, above those of all chunks of the history."""
 
 _Task = tuple[list[tuple[str, Block]], frozenset[int]]
 _Records = list[tuple[int, bytearray, bytearray]]
@@ -42,7 +39,7 @@ def move_answers(spill: Spill, options: Options, posts_map: str, workers: Worker
     )
     if not sequence:
         return
-    chunk = (sequence << SEQUENCE_BITS) + _NUMBER
+    chunk = (sequence << SEQUENCE_BITS) + MADE_CHUNK
     if chunk in spill.tallies(sequence):
         return
     # A set of answers that moderators merged, which are few.

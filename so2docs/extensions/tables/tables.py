@@ -394,7 +394,7 @@ class TableRun:
         with opened as (dump, results):
             for result in results:
                 yield result.tally, result.value
-            table.repaired_characters += dump.chunk_end(LARGE_CHUNK_BYTES).repaired
+            table.repaired_characters += dump.read_end().repaired
 
 
 def _strays_path(path: str) -> str:
