@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from so2docs.dump.storage import sample_hash
-from so2docs.extensions.cards.document_schema import build_schema
+from so2docs.extensions.json_schema import describe_documents, name_schema
 from so2docs.options.request import build_options, read_keywords
 from so2docs.options.table import OF_CONVERT
 
@@ -21,7 +21,10 @@ def resealed(manifest: dict[str, Any], **values: Any) -> dict[str, Any]:
 
 def schema_of(**options: Any) -> dict[str, Any]:
     """Return the JSON Schema in the manifest of an output with these options."""
-    return build_schema(build_options(read_keywords(options, OF_CONVERT), core="python"))
+    built = build_options(read_keywords(options, OF_CONVERT), core="python")
+    fields, attributed = built.filters.selected, built.is_attributed
+    schema = describe_documents(fields, built.shown, None, is_attributed=attributed)
+    return name_schema("questions", "A question with its answers", schema)
 
 
 def describe_file(path: Path) -> dict[str, Any]:

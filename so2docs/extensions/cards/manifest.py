@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from so2docs.escape import printable
-from so2docs.extensions.cards.document_schema import build_schema, name_schema
+from so2docs.extensions.json_schema import describe_documents, name_schema
 from so2docs.options.choices import FORMATS
 from so2docs.options.request import build_options, read_keywords
-from so2docs.options.table import OF_CONVERT, OutputForm
+from so2docs.options.table import OF_CONVERT
 from so2docs.options.transform import METADATA, RECORDS
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import MANIFEST, RECORD, side_file
@@ -157,12 +157,12 @@ def _schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | 
     if recipe is not None:
         return _record_schema(options, recipe)
     kwargs = {name: options[name] for name in _OF_SCHEMA if options.get(name)}
-    form = OutputForm(options["format"], options["compression"])
-    site_field = options["site_field"]
-    values = read_keywords(kwargs, OF_CONVERT)
-    return build_schema(
-        build_options(values, form, site_field and tuple(site_field), core="python")
+    built = build_options(read_keywords(kwargs, OF_CONVERT), core="python")
+    site = options["site_field"] and tuple(options["site_field"])
+    schema = describe_documents(
+        built.filters.selected, built.shown, site, is_attributed=built.is_attributed
     )
+    return name_schema("questions", "A question with its answers", schema)
 
 
 def _record_schema(options: Mapping[str, Any], recipe: str) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from so2docs.escape import to_yaml
 from so2docs.extensions.cards.columns import describe_columns
 from so2docs.extensions.cards.manifest import Manifest
 from so2docs.extensions.cards.outputs import TRAIN, DescribedOutput
+from so2docs.extensions.json_schema import describe_record
 from so2docs.options.option import WHOLE
 from so2docs.options.request import recorded_options
 from so2docs.options.table import OPTIONS, Options
@@ -314,11 +315,9 @@ def _tables_of_columns(output: DescribedOutput) -> tuple[str, ...]:
         return (describe_columns(name, manifest.schema, has_dates=output.has_dates),)
     if recipe is None or not recipe.files:
         return ()
-    from so2docs.extensions.recipes.record_schema import build_schema
-
     return tuple(
         f"Configuration `{file.configuration}`:\n\n"
-        + describe_columns(recipe.name, build_schema(file.record))
+        + describe_columns(recipe.name, describe_record(file.record))
         for file in recipe.files.values()
         if file is not None
     )

@@ -47,34 +47,42 @@ class Parquet(Format):
 
     Attributes:
         absent: Tables whose columns contain only nulls, because the dump lacks them.
+        record_schema: JSON Schema of the records of a recipe, of which each is a row; None for
+            documents.
+        sorted_by: The column by which the rows are sorted in ascending order; empty if unknown.
     """
 
     holds_record: ClassVar[bool] = True
     header = PARQUET
-    absent: Sequence[str] = ()
     segment_bytes = ROW_GROUP_BYTES
+    absent: Sequence[str] = ()
+    record_schema: Mapping[str, Any] | None = None
+    sorted_by = ""
 
     @classmethod
     def of(cls, options: Options) -> Format:
         """Make the format object for documents, or for records of a recipe with a schema."""
-        transform = options.transform
-        if transform.schema is None:
-            form = super().of(options)
-        else:
-            form = RecordParquet(options.form, level=options.level)
-            form.record_schema = transform.schema
-            form.is_one_a_question = transform.is_by_site
+        form = super().of(options)
         assert isinstance(form, Parquet)
+        transform = options.transform
         form.absent = options.absent
+        form.record_schema = transform.schema
+        if transform.is_by_site or (transform.schema is None and form.fields.has("Id")):
+            form.sorted_by = "Id"
         return form
 
     @cached_property
     def columns(self) -> Columns:
         """The columns, which depend only on the options."""
-        from so2docs.extensions.parquet.columns import question_columns
+        from so2docs.extensions.json_schema import describe_documents
+        from so2docs.extensions.parquet.columns import question_columns, record_columns
 
-        tables = dict.fromkeys(self.tables, True) | dict.fromkeys(self.absent, False)
-        return question_columns(self.fields, tables, self.site, is_attributed=self.is_attributed)
+        if self.record_schema is not None:
+            return record_columns(self.record_schema)
+        tables = (*self.tables, *self.absent)
+        is_attributed = self.is_attributed
+        schema = describe_documents(self.fields, tables, self.site, is_attributed=is_attributed)
+        return question_columns(schema, self.absent)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """Return the object on a line, for use by `OpenRowGroup` only."""
@@ -103,10 +111,22 @@ class Parquet(Format):
         return crc32(b"%d" % document.question_id) % _DOCUMENTS_PER_MARK == 0
 
     def make_batch(self, lines: bytes) -> pa.RecordBatch:
-        """Make an Arrow record batch of documents on lines."""
+        """Make an Arrow record batch of documents or records on lines.
+
+        Raises:
+            RecipeError: A record does not fit the columns.
+        """
+        import pyarrow as pa
+
         from so2docs.extensions.parquet import arrow
 
-        return arrow.make_batch(self.columns, lines)
+        try:
+            return arrow.make_batch(self.columns, lines)
+        except pa.ArrowInvalid as error:
+            reason = str(error).splitlines()[0]
+            raise RecipeError(
+                f"a record does not fit the schema of its recipe: {reason}"
+            ) from error
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """Make the footer: schema, positions of the row groups, and provenance."""
@@ -118,11 +138,6 @@ class Parquet(Format):
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
         """Return an upper limit for the footer, which is shorter than the notes it is made of."""
         return _FOOTER_ROOM + len(segment.note) + journal.note_bytes
-
-    @property
-    def sorted_by(self) -> str:
-        """The column by which the rows are sorted in ascending order; empty if unknown."""
-        return "Id" if self.fields.has("Id") else ""
 
 
 class OpenRowGroup(OpenSegment):
@@ -162,39 +177,3 @@ class OpenRowGroup(OpenSegment):
         self._converted = self.size
         with system_memory():
             self._batches.append(self._parquet.make_batch(lines))
-
-
-class RecordParquet(Parquet):
-    """A Parquet file with a row per record.
-
-    Attributes:
-        record_schema: JSON Schema of a record.
-        is_one_a_question: Whether each record is a question, with the question's id as `Id`.
-    """
-
-    record_schema: Mapping[str, Any]
-    is_one_a_question: bool = False
-
-    @property
-    def sorted_by(self) -> str:
-        """The column by which the rows are sorted in ascending order; empty if unknown."""
-        return "Id" if self.is_one_a_question else ""
-
-    @cached_property
-    def columns(self) -> Columns:
-        """The columns of a record."""
-        from so2docs.extensions.parquet.columns import record_columns
-
-        return record_columns(self.record_schema)
-
-    def make_batch(self, lines: bytes) -> pa.RecordBatch:
-        """Make an Arrow record batch of records; raise `RecipeError` if one has another form."""
-        import pyarrow as pa
-
-        try:
-            return super().make_batch(lines)
-        except pa.ArrowInvalid as error:
-            reason = str(error).splitlines()[0]
-            raise RecipeError(
-                f"a record does not fit the schema of its recipe: {reason}"
-            ) from error

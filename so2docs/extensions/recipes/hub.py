@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, NotRequired, TypedDict
 
+from so2docs.extensions.json_schema import Schema, describe_record
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.recipe import BEST, Document, Recipe, Record
-from so2docs.extensions.recipes.record_schema import Schema, build_schema
 from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, TABLES, TYPES
 
 ALWAYS = ("Id", "PostTypeId", "Comments", "Answers", "IsAccepted")
@@ -66,7 +66,7 @@ def _typed(schema: Schema) -> _Columns:
     )
 
 
-_COLUMNS = _typed(build_schema(Question))
+_COLUMNS = _typed(describe_record(Question))
 
 
 def _row(record: dict[str, Any], columns: _Columns) -> dict[str, Any]:

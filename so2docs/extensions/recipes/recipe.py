@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from so2docs.errors import OptionError, did_you_mean, flag
-from so2docs.extensions.recipes.record_schema import Schema, build_schema
+from so2docs.extensions.json_schema import Schema, describe_record
 from so2docs.options.option import end_of_period
 from so2docs.options.transform import METADATA, Transform
 
@@ -163,7 +163,7 @@ class Recipe(Transform):
         """JSON Schema of a record; None if unknown."""
         if self.record is None:
             return None
-        schema = build_schema(self.record)
+        schema = describe_record(self.record)
         if not self.has_metadata:
             schema["properties"].pop(METADATA, None)
             schema["required"] = [name for name in schema["required"] if name != METADATA]

@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from so2docs.errors import did_you_mean
+from so2docs.extensions.json_schema import describe_record
 from so2docs.extensions.recipes.catalog import ALIASES, NAMES, load_recipe
 from so2docs.extensions.recipes.options import choose_recipe
 from so2docs.extensions.recipes.recipe import Recipe
-from so2docs.extensions.recipes.record_schema import build_schema
 from so2docs.plugin import OptionError, allow_any_encoding, command
 
 _SHOWN = 60
@@ -103,7 +103,7 @@ def _columns(recipe: Recipe) -> list[str]:
     records = [recipe.record, *(file and file.record for file in recipe.files.values())]
     columns: dict[str, Any] = {}
     for record in filter(None, records):
-        for name, schema in build_schema(record)["properties"].items():
+        for name, schema in describe_record(record)["properties"].items():
             columns.setdefault(name, schema)
     return [f"{name}: {kind.get('description', '')}".rstrip(": ") for name, kind in columns.items()]
 

@@ -14,10 +14,10 @@ import orjson
 from so2docs.counts import RowCounts
 from so2docs.domain import rank, score, share_of
 from so2docs.errors import RecipeError
+from so2docs.extensions.json_schema import find_mismatch
 from so2docs.extensions.recipes.attribution import attribute, locate
 from so2docs.extensions.recipes.catalog import NAMES
 from so2docs.extensions.recipes.recipe import Recipe
-from so2docs.extensions.recipes.record_schema import find_mismatch
 from so2docs.merge import Document
 from so2docs.options.table import Options
 from so2docs.options.transform import METADATA

@@ -5,15 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.manifests import schema_of
 from support.places import CHECKOUT, SAMPLES
 
 import so2docs
 from so2docs.extensions.cards import columns
-from so2docs.extensions.cards.document_schema import build_schema
+from so2docs.extensions.json_schema import describe_record
 from so2docs.extensions.recipes.catalog import NAMES, load_recipe
-from so2docs.extensions.recipes.record_schema import build_schema as build_record_schema
-from so2docs.options.request import build_options, read_keywords
-from so2docs.options.table import OF_CONVERT
 
 SAMPLE = CHECKOUT / "so2docs" / "sample" / "sample.stackexchange.com.7z"
 ROW = re.compile(r"^\| `([^`]+)` \| ([a-z ]+) \| (.*) \|$", re.MULTILINE)
@@ -35,13 +33,9 @@ RECORDS = [
 ]
 
 
-def schema_of(way: dict[str, Any]) -> dict[str, Any]:
-    return build_schema(build_options(read_keywords(way, OF_CONVERT), core="python"))
-
-
 @pytest.mark.parametrize("way", [*WAYS, *filter(None, RECORDS)], ids=str)
 def test_every_column_has_a_meaning(way: Any) -> None:
-    schema = schema_of(way) if isinstance(way, dict) else build_record_schema(way)
+    schema = schema_of(**way) if isinstance(way, dict) else describe_record(way)
     text = columns.describe_columns(None, schema)
     rows = ROW.findall(text)
     assert len(rows) == text.count("\n| `")
@@ -53,7 +47,7 @@ def test_every_column_has_a_meaning(way: Any) -> None:
 def test_every_meaning_is_used() -> None:
     used = set()
     for way in WAYS:
-        for path, *_ in ROW.findall(columns.describe_columns(None, schema_of(way))):
+        for path, *_ in ROW.findall(columns.describe_columns(None, schema_of(**way))):
             used |= {path, path.rpartition(".")[2]}
     assert columns.MEANINGS.keys() <= used
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+from support.manifests import schema_of
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.extensions.cards.document_schema import DIALECT, build_schema, name_schema
+from so2docs.extensions.json_schema import DIALECT, name_schema
 from so2docs.options.request import build_options, read_keywords
 from so2docs.options.table import OF_CONVERT
 
@@ -31,7 +32,7 @@ WAYS: list[dict[str, Any]] = [
 def validator(options: dict[str, Any]) -> Any:
     built = build_options(read_keywords(options, OF_CONVERT), core="python")
     recipe = built.transform.schema
-    json_schema = build_schema(built) if recipe is None else name_schema("x", "A record", recipe)
+    json_schema = schema_of(**options) if recipe is None else name_schema("x", "A record", recipe)
     jsonschema_rs.meta.validate(json_schema)
     assert json_schema["$schema"] == DIALECT
     return jsonschema_rs.validator_for(json_schema)

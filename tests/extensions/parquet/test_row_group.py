@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from so2docs.extensions.parquet.format import Parquet, RecordParquet
+from so2docs.extensions.parquet.format import Parquet
 from so2docs.merge import Document
 from so2docs.options.table import OutputForm
 from so2docs.output.segments import Journal, Segment
@@ -68,7 +68,7 @@ def random_record(number: int, rng: random.Random) -> dict[str, Any]:
     }
 
 
-def row_group(form: RecordParquet, records: list[dict[str, Any]]) -> Segment:
+def row_group(form: Parquet, records: list[dict[str, Any]]) -> Segment:
     pending = form.open_segment(0)
     for number, record in enumerate(records):
         json = orjson.dumps(record)
@@ -76,9 +76,9 @@ def row_group(form: RecordParquet, records: list[dict[str, Any]]) -> Segment:
     return pending.end()
 
 
-def written(groups: list[list[dict[str, Any]]], path: Path) -> RecordParquet:
+def written(groups: list[list[dict[str, Any]]], path: Path) -> Parquet:
     """Write a file with a row group for each list of records."""
-    form = RecordParquet(OutputForm("parquet", "none"))
+    form = Parquet(OutputForm("parquet", "none"))
     form.record_schema = SCHEMA
     journal, data = Journal(form.header), io.BytesIO()
     data.write(form.header)

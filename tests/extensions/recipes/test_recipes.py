@@ -16,13 +16,13 @@ from support.places import CHECKOUT
 
 import so2docs
 from so2docs.dump.source import Source
+from so2docs.extensions.json_schema import describe_record
 from so2docs.extensions.markdown.conversion import to_markdown
 from so2docs.extensions.recipes import threads
 from so2docs.extensions.recipes.answers import draw_pairs
 from so2docs.extensions.recipes.options import RecipeOptions, choose_recipe
 from so2docs.extensions.recipes.passages import Splitter, make_splitter
 from so2docs.extensions.recipes.recipe import Recipe
-from so2docs.extensions.recipes.record_schema import build_schema
 from so2docs.extensions.recipes.records import RecordMaker
 from so2docs.options import sites
 
@@ -387,7 +387,7 @@ class Dated(TypedDict):
 
 def test_a_field_without_a_type_of_json() -> None:
     with pytest.raises(so2docs.OptionError, match=r"field day of a record is .*; use str"):
-        build_schema(Dated)
+        describe_record(Dated)
 
 
 def test_the_recipes_of_the_docs(questions: list[dict[str, Any]]) -> None:
