@@ -67,7 +67,6 @@ TRIPLETS = replace(
     record=Triplet,
     settings=(),
     variants={},
-    check=None,
     summary="a question, a better and a worse answer, for embeddings",
     tasks=("sentence-similarity", "text-ranking"),
 )

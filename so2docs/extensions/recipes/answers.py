@@ -32,7 +32,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -40,36 +39,23 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from so2docs.domain import rank, score
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.recipe import BEST, Document, Recipe, Record, Setting
-from so2docs.plugin import OptionError, flag
 
 _END_OF_PROMPT, _START_OF_COMPLETION = "\n\nAnswer:", " "
 """Text between question and answer, which TRL joins without adding any."""
 
 
-def qa(question: Document, *, accepted: bool = False) -> Iterator[Record]:
-    """Make a record for each answer, the accepted answer first, then by descending score.
-
-    Args:
-        question: The document.
-        accepted: Use only the accepted answer, if present.
-    """
+def qa(question: Document) -> Iterator[Record]:
+    """Make a record for each answer, the accepted answer first, then by descending score."""
     asked = posts.prompt(question) + _END_OF_PROMPT
-    for answer, metadata in _with_metadata(question, _answers(question, accepted=accepted)):
+    for answer, metadata in _with_metadata(question):
         completion = _START_OF_COMPLETION + posts.text(answer)
         yield {"prompt": asked, "completion": completion, "metadata": metadata}
 
 
-def _answers(question: Document, *, accepted: bool) -> list[Document]:
-    answers = rank(question)
-    return [a for a in answers if posts.is_accepted(a, question)] if accepted else answers
-
-
-def _with_metadata(
-    question: Document, answers: list[Document]
-) -> Iterator[tuple[Document, Record]]:
-    """Yield each answer with the metadata of the question and the answer."""
+def _with_metadata(question: Document) -> Iterator[tuple[Document, Record]]:
+    """Yield each answer with the metadata of the question and the answer, in the order of `qa`."""
     metadata, base = posts.metadata(question), posts.site_url(question)
-    for answer in answers:
+    for answer in rank(question):
         yield answer, {**metadata, "answer": posts.side(answer, question, base)}
 
 
@@ -102,15 +88,13 @@ QA = Recipe(
     without_banner=True,
     min_answers=1,
     settings=(BEST,),
-    variants={"accepted": {"function": partial(qa, accepted=True)}},
+    variants={"accepted": {"answers": "accepted"}},
     summary="a question and an answer, as prompt and completion",
     tasks=("question-answering", "text-generation"),
 )
 
 
-def messages(
-    question: Document, *, system: str | None = None, accepted: bool = False
-) -> Iterator[Record]:
+def messages(question: Document, *, system: str | None = None) -> Iterator[Record]:
     """Make a conversation for each answer, the accepted answer first, then by descending score.
 
     If comments are nested, the comments on the answer by its author and by the asker continue the
@@ -119,12 +103,11 @@ def messages(
     Args:
         question: The document.
         system: System message at the start of each conversation.
-        accepted: Use only the accepted answer, if present.
     """
     first = [] if system is None else [_message("system", system)]
     first.append(_message("user", posts.prompt(question)))
     base = posts.site_url(question)
-    for answer, metadata in _with_metadata(question, _answers(question, accepted=accepted)):
+    for answer, metadata in _with_metadata(question):
         sides = [*first, _message("assistant", posts.text(answer))]
         if comments := _dialogue(answer, question):
             for role, turn in groupby(comments, key=itemgetter(0)):
@@ -192,36 +175,37 @@ MESSAGES = replace(
         Setting("system", "Start each conversation with this system message.", str),
         BEST,
     ),
-    variants={"accepted": {"function": partial(messages, accepted=True)}},
     summary="a question and an answer, as a conversation (SFT)",
 )
 
 MOST_PAIRS = 10
 
 
-def pairs(
-    question: Document, *, conversational: bool = False, **selection: Any
-) -> Iterator[Record]:
+def pairs(question: Document, **selection: Any) -> Iterator[Record]:
     """Make records from up to ten pairs of answers to a question, the best answers first.
 
     Args:
         question: The document.
-        conversational: Whether to make messages in place of texts.
         selection: Arguments of `draw_pairs`.
     """
     for asked, chosen, rejected, others in _pairs(question, **selection):
-        record: Record = {
+        yield {
             "prompt": asked + _END_OF_PROMPT,
             "chosen": _START_OF_COMPLETION + chosen,
             "rejected": _START_OF_COMPLETION + rejected,
+            **others,
         }
-        if conversational:
-            record = {
-                "prompt": [_message("user", asked)],
-                "chosen": [_message("assistant", chosen)],
-                "rejected": [_message("assistant", rejected)],
-            }
-        yield {**record, **others}
+
+
+def conversational(question: Document, **selection: Any) -> Iterator[Record]:
+    """Make the records of `pairs` with messages in place of texts."""
+    for asked, chosen, rejected, others in _pairs(question, **selection):
+        yield {
+            "prompt": [_message("user", asked)],
+            "chosen": [_message("assistant", chosen)],
+            "rejected": [_message("assistant", rejected)],
+            **others,
+        }
 
 
 def paired(question: Document, **selection: Any) -> Iterator[Record]:
@@ -332,7 +316,7 @@ class Pair(_Texts, _Scores):
 
 
 class PairOfMessages(_Messages, _Scores):
-    """A record of `pairs` with `conversational=true`."""
+    """A record of `pairs` with `form=conversational`."""
 
 
 class Attribution(posts.Metadata):
@@ -354,14 +338,6 @@ class Paired(TypedDict):
     attribution: Annotated[Attribution, "source, licence and authors of the question"]
 
 
-def _check_form(*, conversational: bool = False, form: str = "trl", **others: Any) -> None:
-    if conversational and form == "paired":
-        raise OptionError(
-            f"{flag('settings', 'conversational=true')} contradicts "
-            f"{flag('settings', 'form=paired')}, whose columns are texts; give one of them"
-        )
-
-
 PAIRS = replace(
     QA,
     name="pairs",
@@ -369,13 +345,13 @@ PAIRS = replace(
     record=Pair,
     min_answers=2,
     settings=(
-        Setting("conversational", "Write messages instead of texts.", bool, False),
         Setting(
             "form",
-            "Write the columns of TRL, or of lvwerra/stack-exchange-paired.",
+            "Write the columns of TRL with texts or with messages, or those of "
+            "lvwerra/stack-exchange-paired.",
             str,
             "trl",
-            choices=("trl", "paired"),
+            choices=("trl", "conversational", "paired"),
         ),
         Setting(
             "min_margin", "Minimum difference between the scores of two answers.", int, 1, least=1
@@ -383,17 +359,13 @@ PAIRS = replace(
         replace(BEST, help="Use only pairs whose better answer is the best of all."),
     ),
     variants={
-        "conversational=True": {
-            "function": partial(pairs, conversational=True),
-            "record": PairOfMessages,
-        },
+        "form=conversational": {"function": conversational, "record": PairOfMessages},
         "form=paired": {
             "function": paired,
             "record": Paired,
             "fields": (*QA.fields, "CreationDate", "OwnerUserId"),
         },
     },
-    check=_check_form,
     summary="two answers to a question, the better one first, for preference training (DPO)",
 )
 

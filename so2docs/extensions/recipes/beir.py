@@ -26,7 +26,6 @@ between the lowest and the highest id in each page of 32,768 ids.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Annotated, TypedDict
 
 import orjson
@@ -40,7 +39,7 @@ from so2docs.extensions.recipes.recipe import (
     SetFile,
     Setting,
 )
-from so2docs.extensions.recipes.record_sets import README, finish_set
+from so2docs.extensions.recipes.record_sets import README
 from so2docs.parse.id_set import IdSetWriter
 from so2docs.plugin import OptionError, Output, flag
 from so2docs.schema import ASKED_LATER
@@ -192,9 +191,10 @@ BEIR = Recipe(
         QRELS_AS_JSON: SetFile(Judgement, "default", "test"),
         README: None,
     },
-    finish=partial(finish_set, write=write_files, text=_README_TEXT),
+    write=write_files,
+    about=_README_TEXT,
     without_banner=True,
-    questions_only=True,
+    answers="none",
     settings=(
         Setting(
             "links",
@@ -212,7 +212,7 @@ BEIR = Recipe(
             "tables": (),
             "fields": ("Id", "Title", "AcceptedAnswerId", "Answers.Id", "Answers.Body"),
             "without_banner": False,
-            "questions_only": False,
+            "answers": "all",
             "needs_all_questions": True,
             "check": _refuse_links,
         },

@@ -19,7 +19,6 @@ import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from functools import partial
 from itertools import chain, repeat
 from typing import Annotated, Any, TypedDict
 
@@ -28,7 +27,7 @@ import orjson
 from so2docs.errors import explain
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.recipe import Document, Recipe, Record, SetFile
-from so2docs.extensions.recipes.record_sets import README, finish_set
+from so2docs.extensions.recipes.record_sets import README
 from so2docs.plugin import Output
 
 _DUPLICATE = 3
@@ -168,9 +167,10 @@ DUPLICATES = Recipe(
         _ATTRIBUTION: SetFile(_SOURCES, "attribution"),
         README: None,
     },
-    finish=partial(finish_set, write=write_pairs, text=_README_TEXT),
+    write=write_pairs,
+    about=_README_TEXT,
     without_banner=True,
-    questions_only=True,
+    answers="none",
     summary="a question and the question that it duplicates, for embeddings",
     tasks=("sentence-similarity", "text-ranking"),
 )

@@ -90,12 +90,14 @@ def _resolve(choice: RecipeChoice) -> Recipe:
         if key in given:
             settings.pop(key.partition("=")[0], None)
             recipe = replace(recipe, **changes)
-    if BEST in recipe.settings:
-        recipe = replace(recipe, best_only=settings.pop(BEST.name, recipe.best_only))
-    recipe = replace(recipe, later_until=settings.get(QUERIES_UNTIL.name))
-    if settings:
-        recipe = replace(recipe, function=partial(recipe.function, **settings))
-    return replace(recipe, has_metadata=choice.has_metadata)
+    if BEST in recipe.settings and settings.pop(BEST.name, False):
+        recipe = replace(recipe, answers="best")
+    return replace(
+        recipe,
+        function=partial(recipe.function, **settings) if settings else recipe.function,
+        later_until=settings.get(QUERIES_UNTIL.name),
+        has_metadata=choice.has_metadata,
+    )
 
 
 def choose_recipe(
@@ -321,9 +323,9 @@ class RecipeOptions(TransformOptions):
         self, names: OutputPaths, files: NewFiles, provenance: Provenance, report: Report
     ) -> None:
         """Make the files of a recipe that writes several."""
-        recipe = self.transform
-        assert recipe.finish is not None
-        recipe.finish(recipe, names, files, provenance, report)
+        from so2docs.extensions.recipes.record_sets import finish_set
+
+        finish_set(self.transform, names, files, provenance, report)
 
     @staticmethod
     def find_output(output: str | None, values: Mapping[str, Any]) -> str | None:

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.extensions.json_schema import Schema, describe_record
 from so2docs.options.option import end_of_period
 from so2docs.options.transform import METADATA, Transform
+
+if TYPE_CHECKING:
+    from so2docs.plugin import Output
 
 Document = dict[str, Any]
 Record = dict[str, Any]
@@ -118,8 +121,8 @@ class Recipe(Transform):
         fields: Fields of the document that the recipe reads, such as `Title` or `Answers.Body`.
         min_answers: Number of answers below which a document gives no record, so that the function
             is not called.
-        best_only: Whether documents keep only the answer with the highest score.
-        questions_only: Whether documents lose their answers, which the recipe does not read.
+        answers: The answers that documents keep: all, only the one with the highest score, only the
+            accepted one, or none, if the recipe does not read any.
         without_banner: Whether to remove the note "Possible Duplicate", which old dumps have at the
             start of questions.
         lower_headings: Number of levels by which headings in bodies are lowered, so that they are
@@ -133,9 +136,9 @@ class Recipe(Transform):
             and raises `OptionError` for values that are not allowed.
         files: A `SetFile` for each file by name, if there are several; None for a file without
             records of its own.
-        finish: For several files, the function that makes these files, given the recipe, the paths
-            of the output, the state of the file of records, and the report, which it completes.
-            Returns the states of the files, and that of their record or None.
+        write: For several files, the function that writes all but the README, given the path of
+            the temporary file of records and the files by name; returns the number of records.
+        about: First part of the text of the README of several files.
         has_metadata: Whether records keep the column `metadata`.
         summary: Description of a record in a few words.
         tasks: Task categories for cards, from https://huggingface.co/tasks.
@@ -146,14 +149,14 @@ class Recipe(Transform):
     record: type | None = None
     fields: tuple[str, ...] = ()
     min_answers: int = 0
-    best_only: bool = False
-    questions_only: bool = False
+    answers: Literal["all", "best", "accepted", "none"] = "all"
     without_banner: bool = False
     lower_headings: int = 0
     settings: tuple[Setting, ...] = ()
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     check: Callable[..., None] | None = None
-    finish: Callable[..., None] | None = None
+    write: Callable[[str, Mapping[str, Output]], int] | None = None
+    about: str = ""
     has_metadata: bool = True
     summary: str = ""
     tasks: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ this file at the end, when all of its records are known.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -40,11 +40,8 @@ def finish_set(
     files: NewFiles,
     provenance: Provenance,
     report: Report,
-    *,
-    write: Callable[[str, Mapping[str, Output]], int],
-    text: str,
 ) -> None:
-    """Make the files of a set from its records: see `Recipe.finish`.
+    """Make the files of a set from its records.
 
     Args:
         recipe: The recipe.
@@ -52,17 +49,15 @@ def finish_set(
         files: The new files, which get the files of the set.
         provenance: Provenance of the set, without counts.
         report: Report of the conversion, which gets the counts of records, files and bytes.
-        write: Writes all files but the README, given the path of the temporary file and the outputs
-            by name; returns the number of records.
-        text: First part of the text of the README.
     """
     with ExitStack() as stack:
         outputs = {
             name: stack.enter_context(LinesOutput(files, names.file(name))) for name in recipe.files
         }
-        report.records = write(part_path(names.output), outputs)
+        assert recipe.write is not None
+        report.records = recipe.write(part_path(names.output), outputs)
         sizes = {name: (output.bytes, output.lines) for name, output in outputs.items()}
-        outputs[README].write(_readme_text(recipe, text, report, sizes).encode())
+        outputs[README].write(_readme_text(recipe, report, sizes).encode())
         record = provenance.with_counts(report).to_json()
         sizes_of_files = {name: output.seal(record).size for name, output in outputs.items()}
     del sizes_of_files[README]  # Leave out the README, because a card may replace it.
@@ -70,9 +65,7 @@ def finish_set(
     report.files, report.output_bytes = len(sizes_of_files), sum(sizes_of_files.values())
 
 
-def _readme_text(
-    recipe: Recipe, text: str, report: Report, sizes: Mapping[str, tuple[int, int]]
-) -> str:
+def _readme_text(recipe: Recipe, report: Report, sizes: Mapping[str, tuple[int, int]]) -> str:
     """Return the text of the `README.md` of a set, whose front matter names the configurations."""
     front_matter = {
         "license": ["cc-by-sa-4.0", "cc-by-sa-3.0", "cc-by-sa-2.5"],
@@ -85,7 +78,7 @@ def _readme_text(
     if report.as_of is not None:
         dates = _DATE if report.later_until is None else _DATES
         dates = dates.format(as_of=report.as_of, until=report.later_until)
-    return "\n".join([*lines, text + _LICENSE + dates])
+    return "\n".join([*lines, recipe.about + _LICENSE + dates])
 
 
 def list_configurations(recipe: Recipe) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from so2docs.counts import RowCounts
 from so2docs.domain import rank, score, share_of
 from so2docs.errors import RecipeError
 from so2docs.extensions.json_schema import find_mismatch
+from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.attribution import attribute, locate
 from so2docs.extensions.recipes.catalog import NAMES
 from so2docs.extensions.recipes.recipe import Recipe
@@ -63,10 +64,7 @@ class RecordMaker:
         document = orjson.loads(json)
         if recipe.min_answers > 1 and len(document["Answers"]) < recipe.min_answers:
             return
-        if recipe.questions_only:
-            document["Answers"] = []
-        elif recipe.best_only:
-            _keep_best(document)
+        _choose_answers(document, recipe.answers)
         if recipe.without_banner and "Body" in document:
             document["Body"] = _BANNER.sub("", document["Body"], count=1)
         for change in self._body_changes(json):
@@ -126,6 +124,20 @@ class RecordMaker:
         if self._schema is not None and (mismatch := find_mismatch(record, self._schema)):
             raise TypeError(mismatch)
         return orjson.dumps(record)
+
+
+def _choose_answers(question: dict[str, Any], which: str) -> None:
+    """Remove the answers that a recipe does not read.
+
+    Among best answers with equal scores, an accepted answer is kept, or else the one with the
+    lowest id.
+    """
+    if which == "none":
+        question["Answers"] = []
+    elif which == "accepted":
+        question["Answers"] = [a for a in question["Answers"] if posts.is_accepted(a, question)]
+    elif which == "best" and (answers := rank(question)):
+        question["Answers"] = [max(answers, key=score)]
 
 
 _UNANSWERED = b'"Answers":[]}'
@@ -202,12 +214,3 @@ def make_records(
         if recipe.name:
             counts.records = (counts.records or 0) + count
             counts.without_record = (counts.without_record or 0) + (not count)
-
-
-def _keep_best(question: dict[str, Any]) -> None:
-    """Remove all answers except the one with the highest score.
-
-    Among answers with equal scores, an accepted answer is kept, or else the one with the lowest id.
-    """
-    if answers := rank(question):
-        question["Answers"] = [max(answers, key=score)]

@@ -25,7 +25,7 @@ WAYS: list[dict[str, Any]] = [
         for name in ("preferences", "pairs", "qa", "thread", "chunks")
     ),
     {"recipe": "hub"},
-    {"recipe": "pairs", "settings": {"conversational": True}, "site": HOST},
+    {"recipe": "pairs", "settings": {"form": "conversational"}, "site": HOST},
 ]
 
 

@@ -28,7 +28,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "pairs": {"recipe": "pairs"},
     "pairs-margin": {"recipe": "pairs", "settings": "min_margin=2"},
     "pairs-best": {"recipe": "pairs", "settings": {"best": True}},
-    "pairs-conversational": {"recipe": "pairs", "settings": {"conversational": True}},
+    "pairs-conversational": {"recipe": "pairs", "settings": {"form": "conversational"}},
     "pairs-paired": {"recipe": "pairs", "settings": {"form": "paired", "best": True}},
     "qa": {"recipe": "qa"},
     "qa-accepted": {"recipe": "qa", "accepted": True},

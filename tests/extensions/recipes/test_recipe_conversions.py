@@ -231,7 +231,7 @@ BEST = Recipe(
     "best",
     counted,
     Counted,
-    best_only=True,
+    answers="best",
     settings=(ADDED,),
 )
 WRONG = Recipe("wrong", counted, Wrong)
@@ -312,10 +312,6 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
         ({"recipe": "qa"}, "cannot be derived from 'samples'"),
         ({"recipe": "qa", "site": "samples"}, "site is 'samples'"),
         ({"settings": "best=true"}, "settings needs recipe=NAME"),
-        (
-            {"recipe": "pairs", "settings": {"form": "paired", "conversational": True}},
-            "settings='conversational=true' contradicts settings='form=paired'",
-        ),
         (
             {"recipe": "hub", "settings": {"system": "x"}},
             "settings='system=x': recipe hub has no such setting; it has: best",

@@ -209,7 +209,7 @@ def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_datas
 def test_trl_takes_conversations(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
     """TRL's conversational forms: preferences, and messages with a system message."""
     trl = import_reader("trl")
-    options = {"recipe": "pairs", "settings": {"conversational": True}}
+    options = {"recipe": "pairs", "settings": {"form": "conversational"}}
     converted(dump, tmp_path / "pairs", "jsonl.gz", body="html", **options)
     dataset = load_dataset(str(tmp_path / "pairs"), split="train")
     assert trl.is_conversational(dataset[0])
