@@ -58,8 +58,8 @@ format: $(VENV)/installed-test
 	$(BIN)/ruff format .
 
 docs: $(VENV)/installed-test
-	$(BIN)/python -m cogapp -r -I tests so2docs/__init__.py so2docs/plugin.py so2docs/options/keywords.py so2docs/extensions/keywords.py
-	$(BIN)/python -m cogapp -r -I tests docs/cli.md docs/api.md docs/options.md
+	$(BIN)/python -m cogapp -r -I packaging so2docs/__init__.py so2docs/plugin.py so2docs/options/keywords.py so2docs/extensions/keywords.py
+	$(BIN)/python -m cogapp -r -I packaging docs/cli.md docs/api.md docs/options.md
 
 $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)

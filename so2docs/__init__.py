@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 # `open` is left out of `__all__`, so that `from so2docs import *` does not hide the builtin.
 # [[[cog
 # import cog
-# from support.public_names import text
+# from reference.public_names import text
 # cog.outl(text(cog.inFile))
 # ]]]
 __all__ = [

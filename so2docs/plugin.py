@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 # [[[cog
 # import cog
-# from support.public_names import text
+# from reference.public_names import text
 # cog.outl(text(cog.inFile))
 # ]]]
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Literal, TypedDict
 from so2docs.options.keywords import PartKeywords
 
 # [[[cog
-# from support.keywords_text import EXTENSIONS, text
+# from reference.keywords import EXTENSIONS, text
 # cog.outl(f"\n\n{text(EXTENSIONS)}\n\n")
 # ]]]
 

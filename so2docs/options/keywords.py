@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any, Literal, TypedDict
 
 # [[[cog
-# from support.keywords_text import CORE, text
+# from reference.keywords import CORE, text
 # cog.outl(f"\n\n{text(CORE)}\n\n")
 # ]]]
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from reference.keywords import CLASSES
 from support.command import run_python
-from support.keywords_text import CLASSES
 from support.places import CHECKOUT
 
 import so2docs
@@ -18,7 +18,7 @@ def test_help_in_the_docs_is_current() -> None:
     sources = [
         f"so2docs/{name}.py" for name in ("__init__", "options/keywords", "extensions/keywords")
     ]
-    command = ["-m", "cogapp", "--check", "-I", "tests", *sources, *pages]
+    command = ["-m", "cogapp", "--check", "-I", "packaging", *sources, *pages]
     result = run_python(*command, cwd=CHECKOUT, code=None)
     assert result.returncode == 0, f"{result.stdout}{result.stderr}\nrun `make docs`"
 

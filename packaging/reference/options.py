@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from reference.keywords import CLASSES
+
 from so2docs.commands.options import spellings
 from so2docs.errors import naming_flags
 from so2docs.options.option import Option, spell_options
 from so2docs.options.table import GROUPS
-from support.keywords_text import CLASSES
 
 PAGE = "options.md"
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 import click
+from reference.options import every_option, links
 
 from so2docs.cli import COMMANDS, cli
-from support.options_text import every_option, links
 
 _SHARED = {"help", "quiet", "debug"}
 

@@ -14,9 +14,10 @@ from importlib import import_module
 from textwrap import dedent
 from typing import Any
 
+from reference.keywords import options_in
+from reference.options import keyword_links
+
 import so2docs
-from support.keywords_text import options_in
-from support.options_text import keyword_links
 
 _SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Examples):")
 _NOTE = re.compile(r"  # .*$", re.MULTILINE)
