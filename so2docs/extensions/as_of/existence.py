@@ -47,13 +47,6 @@ class Existence:
         """Return the rows that existed, whose dates are in the attribute `name`."""
         return [row for row in rows if self.includes(row.get(name))]
 
-    def judge(self, dates: list[bytes]) -> bool | None:
-        """Whether all rows of a slice existed; None if some did, and others did not."""
-        last = self.last.encode()
-        if min(dates) <= last < max(dates):
-            return None
-        return max(dates) <= last
-
 
 def read_dates(data: bytes, name: str) -> list[bytes] | None:
     """Read the dates of the rows of a slice; None if rows lack them or may be written differently.

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
 from so2docs.dump.dump import Dump
 from so2docs.errors import Location
 from so2docs.extensions.as_of.existence import Existence, read_dates
-from so2docs.extensions.as_of.first_formula import FirstFormula
+from so2docs.extensions.as_of.first_formula import note_first_formula
 from so2docs.extensions.as_of.records import (
     LATER,
     LATER_VOTE,
@@ -42,9 +42,8 @@ from so2docs.parse.keys import (
     kinds_in,
     walk,
 )
-from so2docs.parse.posts import Projection, RecordBuffer, number
+from so2docs.parse.posts import Projection, RecordBuffer, type_numbers
 from so2docs.parse.row_filter import RowFilter
-from so2docs.parse.rows import Rows, parse
 from so2docs.pipeline.filing import (
     BadgeSink,
     Filing,
@@ -54,23 +53,31 @@ from so2docs.pipeline.filing import (
     Unknown,
     UserSink,
 )
-from so2docs.schema import POSTS, TABLES, Row, Table
+from so2docs.schema import OTHER, POSTS, TABLES, Row, Table
 from so2docs.store.blocks import BlockReader, BlockWriter
 from so2docs.store.id_map import IdMap
 
 if TYPE_CHECKING:
     from so2docs.spill import Spill
 
-_ORIGIN = re.compile(r"from \S*/questions/(\d{1,18})\b")
-"""Comment of a merge: the question that its answers belonged to until then."""
 _REJECTED = {QUESTION: REJECTED_QUESTION, ANSWER: REJECTED_ANSWER}
 _WHOLE_HISTORY = TABLES["history-text"]
+
+# In JSON, the quotes inside of a text have backslashes, so these match only members of a row.
+_TYPE = re.compile(rb'"PostHistoryTypeId":(-?\d+)')
+_DATE = re.compile(rb'"CreationDate":"([^"]*)"')
+_ORIGIN = re.compile(rb'"Comment":"from [^\s"]*/questions/(\d{1,18})\b')
+"""Comment of a merge: the question that its answers belonged to until then."""
+_ADDRESS = re.compile(rb"://[\w.-]+/(?:questions|q|a)/(\d{1,18})")
+"""Address of a post, on any site."""
 
 
 class _OfDate(RowSink):
     """Leaves out the rows that did not exist on the date of `as_of`, and counts them as filtered.
 
-    This class precedes the sink of a table among the bases of a class.
+    This class precedes the sink of a table among the bases of a class. If later questions are
+    restored as on another date, rows between the dates are filed as well, but comments are left
+    out, and votes are counted apart.
     """
 
     # Small, since the reference parses slices of which only some rows existed.
@@ -78,52 +85,58 @@ class _OfDate(RowSink):
 
     def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
         super().__init__(filing, writer, known)
-        self._date, self._existence = Existence.of_dates(filing.options)
-        self._dates: list[bytes] | None = None
+        name = self._table.name
+        self._date, later = Existence.of_dates(filing.options)
+        self._existence = self._date if name == "comments" else later
+        self._usual = self._date if name == "votes" else self._existence
 
     def add_compiled(self, data: bytes) -> Added | None:
         """Process a slice with the compiled core, unless only some of its rows existed."""
-        self._dates = read_dates(data, self._table.dated_by)
-        if not self._is_compiled or not self._dates:
+        dates = read_dates(data, self._table.dated_by) if self._is_compiled else None
+        if not dates:
             return None
-        return self._add_dated(data, existed=self._existence.judge(self._dates))
+        added, last = None, max(dates).decode()
+        if self._usual.includes(last):
+            added = self._add_compiled(data)
+        elif not self._existence.includes(min(dates).decode()):
+            added = self._leave_out(data)
+        if added is not None:
+            self._note_last(last)
+        return added
 
-    def _add_dated(self, data: bytes, *, existed: bool | None) -> Added | None:
-        """Process a slice of which all rows existed, none, or some (None)."""
-        if existed is None:
-            return None
-        return self._add_compiled(data) if existed else self._add_later(data)
-
-    def _add_later(self, data: bytes) -> Added | None:
+    def _leave_out(self, data: bytes) -> Added | None:
         """Process a slice whose rows were all created after the date."""
-        return None
+        names = (*self._table.attributes, OTHER)
+        kinds = bytes({"Id": 1, OTHER: 5}.get(name, 0) for name in names)
+        columns = core.compiled.read_columns(data, tuple(map(str.encode, names)), kinds)
+        if columns is None:
+            return None
+        self.buffer.filtered += columns[0]
+        return columns[0], columns[1]
 
-    def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:
-        """End a slice; note the latest date of all rows."""
-        dates = [max(self._dates).decode()] if self._dates else []
-        if self._dates is None:
-            rows = (row for part in parse(data) if isinstance(part, Rows) for row in part.rows)
-            dates = [row.get(self._table.dated_by, "") for row in rows]
-        self.tally.last_row = max((self.tally.last_row or "", *dates)) or None
-        super().end_slice(dump, start, data)
+    def _note_last(self, date: str) -> None:
+        """Note the latest date of all rows."""
+        self.tally.last_row = max(self.tally.last_row or "", date) or None
 
     def add(self, rows: list[Row]) -> None:
         """Add the rows that existed."""
-        existing = self._existence.select(rows, self._table.dated_by)
+        name = self._table.dated_by
+        self._note_last(max(row.get(name, "") for row in rows))
+        usual = self._usual.select(rows, name)
+        existing = self._existence.select(rows, name)
         self.buffer.filtered += len(rows) - len(existing)
-        super().add(existing)
+        super().add(usual)
+        if len(usual) < len(existing):
+            between = [row for row in existing if not self._usual.includes(row[name])]
+            counted = self.opt_outs.filter(between, self.buffer)
+            table_rows.add_votes(self.buffer, counted, self._known.find, LATER_VOTE)
 
 
 class _PostsOfDate(_OfDate, PostSink):
-    def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
-        super().__init__(filing, writer, known)
-        self._first_formula = FirstFormula()
-
     def _make_filter(self) -> RowFilter:
-        options = self._options
-        return _FilterOfDate(options, self._projection)
+        return _FilterOfDate(self._options, self._projection)
 
-    def _add_later(self, data: bytes) -> Added | None:
+    def _leave_out(self, data: bytes) -> Added | None:
         later = RecordBuffer(reserved=self.buffer.reserved)
         added = core.add_fast(data, later)
         if added is None:
@@ -140,20 +153,17 @@ class _PostsOfDate(_OfDate, PostSink):
         return added
 
     def add(self, rows: list[Row]) -> None:
-        self._keep_lists.mark(self._existence.select(rows, POSTS.dated_by))
+        name = self._table.dated_by
+        self._note_last(max(row.get(name, "") for row in rows))
+        self._keep_lists.mark(self._existence.select(rows, name))
         # The filter keeps the keys of later posts.
         assert self._filter is not None
         self._filter.add(self.buffer, rows)
 
     def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:
         """End a slice; look for the first formula, which does not depend on filters."""
-        self._first_formula.look_at(data)
+        note_first_formula(self.tally.notes, data)
         super().end_slice(dump, start, data)
-
-    def result(self) -> Any:
-        """Add the notes to the tally."""
-        self.tally.notes = self._first_formula.notes
-        return super().result()
 
 
 class _FilterOfDate(RowFilter):
@@ -179,38 +189,11 @@ class _UsersOfDate(_OfDate, UserSink):
         self._names.remove("Reputation")
 
 
+class _BadgesOfDate(_OfDate, BadgeSink):
+    pass
+
+
 class _RowsOfDate(_OfDate, NestedSink):
-    def _add_later(self, data: bytes) -> Added | None:
-        compiled = core.read_records(data, self._table)
-        if compiled is None:
-            return None
-        self.buffer.filtered += compiled[0][0]
-        return compiled[0]
-
-
-class _VotesOfDate(_RowsOfDate):
-    """Counts the votes after the date apart if later questions are restored, too."""
-
-    def _add_dated(self, data: bytes, *, existed: bool | None) -> Added | None:
-        if existed and not self._date.judge(self._dates or []):
-            existed = None
-        return super()._add_dated(data, existed=existed)
-
-    def add(self, rows: list[Row]) -> None:
-        name = self._table.dated_by
-        later = [row for row in rows if not self._date.includes(row.get(name))]
-        super().add(self._date.select(rows, name))
-        counted = self._existence.select(later, name)
-        self.buffer.filtered += len(later) - len(counted)
-        counted = self.opt_outs.filter(counted, self.buffer)
-        table_rows.add_votes(self.buffer, counted, self._known.find, LATER_VOTE)
-
-
-class _CommentsOfDate(_RowsOfDate):
-    def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
-        super().__init__(filing, writer, known)
-        self._existence = self._date  # The records of comments that are not nested have no date.
-
     def _read_records(self, data: bytes) -> tuple[Added, bytes, bytes] | None:
         compiled = super()._read_records(data)
         if compiled is None or self._is_nested:
@@ -221,62 +204,77 @@ class _CommentsOfDate(_RowsOfDate):
         return added, as_bytes(fields), b""
 
 
-class _HistoryOfDate(_RowsOfDate):
+class _HistoryOfDate(_OfDate, NestedSink):
     """Files the history rows that posts are restored from, and those that are nested.
 
-    The ids of other posts that matter are in keys at the end of the file; see `NOTED`.
+    The ids of other posts that matter are in keys at the end of the file; see `LINKED`.
     """
 
     def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
         super().__init__(filing, writer, known)
         self._noted: dict[int, set[int]] = {LINKED: set(), MOVED: set()}
 
-    def add(self, rows: list[Row]) -> None:
-        name = self._table.dated_by
-        existing = self.opt_outs.filter(self._existence.select(rows, name), self.buffer)
-        self._add_later_events(rows)
-        self._add_events(table_rows.reject(self.buffer, self._table, existing))
-
-    def _add_dated(self, data: bytes, *, existed: bool | None) -> Added | None:
-        compiled = core.read_records(data, _WHOLE_HISTORY)
+    def add_compiled(self, data: bytes) -> Added | None:
+        """Process a slice with the compiled core."""
+        compiled = core.read_records(data, _WHOLE_HISTORY) if self._is_compiled else None
         if compiled is None:
             return None
         added, keys, json = compiled
-        rows = [orjson.loads(json[start:end]) for *_, start, end in walk(keys)]
-        self._add_later_events(rows)
-        self._add_events(self._existence.select(rows, self._table.dated_by))
+        self._add_events((row[1], json[row[4] : row[5]]) for row in walk(keys))
         return added
 
-    def _add_later_events(self, rows: list[Row]) -> None:
-        """File the keys of the rows after the date."""
-        name = self._table.dated_by
+    def add(self, rows: list[Row]) -> None:
+        """Add parsed rows; of later rows, those that cannot be used are only counted."""
+        name, names = self._table.dated_by, ("PostId", "PostHistoryTypeId")
         later = [row for row in rows if not self._existence.includes(row.get(name))]
-        self.buffer.filtered += len(later)
-        self._file(LATER, _list_later(later))
+        for row in later:
+            type_numbers(row, self._table.numbers)
+        usable = [row for row in later if all(type(row.get(name)) is int for name in names)]
+        self.buffer.filtered += len(later) - len(usable)
+        existing = self.opt_outs.filter(self._existence.select(rows, name), self.buffer)
+        usable += table_rows.reject(self.buffer, self._table, existing)
+        self._add_events((row["PostId"], orjson.dumps(row)) for row in usable)
 
-    def _add_events(self, rows: list[Row]) -> None:
-        """File usable rows that existed."""
-        texts = [(row["PostId"], row["PostHistoryTypeId"], orjson.dumps(row)) for row in rows]
-        self._file(REVISION, (text for text in texts if text[1] in RESTORING))
-        self._noted[LINKED].update(_find_linked_posts(b" ".join(json for *_, json in texts)))
-        if not self._is_nested:
-            self.buffer.filtered += len(rows)
-            return
-        nested = RecordBuffer()
-        table_rows.add_usable(nested, self._table, rows, Unknown().find, self._projection)
-        self.buffer.filtered += nested.filtered
-        for records in nested.buckets.values():
-            self.add_records(bytes(records.keys), bytes(records.json))
-
-    def _file(self, kind: int, events: Iterable[tuple[int, int, bytes]]) -> None:
-        """File records of events, given by post id, type and JSON."""
-        keys, jsons = bytearray(), bytearray()
-        for post_id, event_type, json in events:
-            keys += KEY.pack(0, post_id, event_type, len(json) << 4 | kind)
-            jsons += json
-            if event_type == MERGE:
-                self._noted[MOVED].add(post_id)
+    def _add_events(self, rows: Iterable[tuple[int, bytes]]) -> None:
+        """File rows, given by post id and JSON; only those to nest are parsed."""
+        keys, jsons, nested, count = bytearray(), bytearray(), list[Row](), 0
+        for count, (post_id, json) in enumerate(rows, 1):  # noqa: B007
+            event_type = int(_TYPE.findall(json)[0])
+            date = match[1].decode() if (match := _DATE.search(json)) else ""
+            self._note_last(date)
+            if self._existence.includes(date):
+                kind, record = REVISION, json if event_type in RESTORING else None
+                self._noted[LINKED].update(map(int, _ADDRESS.findall(json)))
+                if self._is_nested:
+                    nested.append(orjson.loads(json))
+            else:
+                kind, record = LATER, self._describe_later(post_id, event_type, date, json)
+            if record is not None:
+                keys += KEY.pack(0, post_id, event_type, len(record) << 4 | kind)
+                jsons += record
         self.add_records(bytes(keys), bytes(jsons))
+        self.buffer.filtered += count - len(nested)
+        if nested:
+            made = RecordBuffer()
+            table_rows.add_usable(made, self._table, nested, Unknown().find, self._projection)
+            self.buffer.filtered += made.filtered
+            for records in made.buckets.values():
+                self.add_records(bytes(records.keys), bytes(records.json))
+
+    def _describe_later(
+        self, post_id: int, event_type: int, date: str, json: bytes
+    ) -> bytes | None:
+        """Return the JSON to file of an event after the date; None if it tells nothing.
+
+        Only a merge has JSON: its date, and the question that its answers belonged to until then.
+        """
+        if event_type != MERGE:
+            return b"" if event_type in REVEALING else None
+        origin = _ORIGIN.search(json)
+        if origin is None:
+            return None
+        self._noted[MOVED].add(post_id)
+        return orjson.dumps({"CreationDate": date, "Origin": int(origin[1])})
 
     def finish(self) -> None:
         """Write the remaining records, and the noted posts."""
@@ -290,46 +288,12 @@ class _HistoryOfDate(_RowsOfDate):
             self._writer.write(None, bytearray(keys), bytearray())
 
 
-class _BadgesOfDate(_OfDate, BadgeSink):
-    pass
-
-
 def choose_sink(table: Table) -> type[RowSink]:
     """Return the class of the sink that files the rows of a table that existed on the date."""
     if table.file == _WHOLE_HISTORY.file:
         return _HistoryOfDate
-    sinks = {
-        "posts": _PostsOfDate,
-        "users": _UsersOfDate,
-        "badges": _BadgesOfDate,
-        "comments": _CommentsOfDate,
-        "votes": _VotesOfDate,
-    }
+    sinks = {"posts": _PostsOfDate, "users": _UsersOfDate, "badges": _BadgesOfDate}
     return sinks.get(table.name, _RowsOfDate)
-
-
-_ADDRESS = re.compile(rb"://[\w.-]+/(?:questions|q|a)/(\d{1,18})")
-
-
-def _find_linked_posts(texts: bytes) -> Iterator[int]:
-    """Yield the ids of posts, on any site, whose addresses occur in texts."""
-    return map(int, _ADDRESS.findall(texts))
-
-
-def _list_later(rows: Iterable[Row]) -> Iterator[tuple[int, int, bytes]]:
-    """Yield post id and type of events after the date; the rows may be typed, and unusable.
-
-    The JSON of a merge has its date, and the question that its answers belonged to until then.
-    """
-    for row in rows:
-        post_id, kind = (number(str(row.get(n, ""))) for n in ("PostId", "PostHistoryTypeId"))
-        if not isinstance(post_id, int) or kind not in REVEALING:
-            continue
-        if kind != MERGE:
-            yield post_id, kind, b""
-        elif match := _ORIGIN.match(str(row.get("Comment", ""))):
-            values = {"CreationDate": row.get("CreationDate", ""), "Origin": int(match[1])}
-            yield post_id, kind, orjson.dumps(values)
 
 
 def read_noted_posts(spill: Spill, note: int) -> Iterator[array[int]]:
