@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from so2docs.extensions.sites.batch import convert_all
     from so2docs.extensions.sites.each_site import for_each_site
     from so2docs.extensions.sites.tasks import SiteResult
-    from so2docs.extensions.sqlite.build import Database, to_sqlite
+    from so2docs.extensions.sqlite.build import to_sqlite
     from so2docs.extensions.tables.report import FlatTable, TablesReport
     from so2docs.extensions.tables.stream import Rows, rows
     from so2docs.extensions.tables.tables import tables
@@ -67,20 +67,19 @@ if TYPE_CHECKING:
 # cog.outl(text(cog.inFile))
 # ]]]
 __all__ = [
-    "ArchiveError", "ChangedDumpError", "Changes", "ClusterError", "Collection", "Database",
-    "DiskFullError", "DocumentNotFoundError", "Documents", "DumpError", "DumpNotFoundError",
-    "FlatTable", "InspectedOutput", "Inspection", "InternalError", "Location",
-    "MalformedDumpError", "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError",
-    "Recipe", "RecipeError", "Report", "RowCounts", "Rows", "Setting", "SiteResult",
-    "So2docsError", "SpillError", "SpillTakenError", "StrictError", "Summary", "TableCounts",
-    "TablesReport", "TruncatedDumpError", "WorkerDiedError", "__version__", "convert",
-    "convert_all", "diff", "documents", "for_each_site", "inspect", "inspect_output", "read",
-    "rows", "tables", "to_sqlite",
+    "ArchiveError", "ChangedDumpError", "Changes", "ClusterError", "Collection", "DiskFullError",
+    "DocumentNotFoundError", "Documents", "DumpError", "DumpNotFoundError", "FlatTable",
+    "InspectedOutput", "Inspection", "InternalError", "Location", "MalformedDumpError",
+    "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError", "Recipe",
+    "RecipeError", "Report", "RowCounts", "Rows", "Setting", "SiteResult", "So2docsError",
+    "SpillError", "SpillTakenError", "StrictError", "Summary", "TableCounts", "TablesReport",
+    "TruncatedDumpError", "WorkerDiedError", "__version__", "convert", "convert_all", "diff",
+    "documents", "for_each_site", "inspect", "inspect_output", "read", "rows", "tables",
+    "to_sqlite",
 ]  # fmt: skip
 _MODULES = {
     "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "extensions.changes.diff",
-    "ClusterError": "errors", "Collection": "reader.collection",
-    "Database": "extensions.sqlite.build", "DiskFullError": "errors",
+    "ClusterError": "errors", "Collection": "reader.collection", "DiskFullError": "errors",
     "DocumentNotFoundError": "errors", "Documents": "api.documents", "DumpError": "errors",
     "DumpNotFoundError": "errors", "FlatTable": "extensions.tables.report",
     "InspectedOutput": "extensions.inspection.output",

@@ -81,7 +81,6 @@ ONLY_USERS = {
         "extensions.serve.store",
         "spill",
         "extensions.sqlite.about",
-        "extensions.sqlite.build",
     },
     "click": {
         "cli",

@@ -24,7 +24,7 @@ from so2docs.extensions.changes.diff import ChangesFile
 from so2docs.extensions.spark.folders import SiteFolder
 from so2docs.extensions.sqlite.about import read_about
 from so2docs.extensions.sqlite.build import DatabaseFile
-from so2docs.extensions.tables.tables import _TableFiles
+from so2docs.extensions.tables.tables import TableFiles
 from so2docs.output.new_files import NewFiles
 from so2docs.output.paths import OutputOfConversion
 from so2docs.output.product import ExistingOutputError, Product, read_provenance
@@ -122,7 +122,7 @@ def tables(form: str, path: str) -> Case:
 
 CASES: dict[type[Product[Any]], list[Case]] = {
     OutputOfConversion: [CONVERT],
-    _TableFiles: [
+    TableFiles: [
         Case(
             lambda folder, **options: so2docs.tables(folder / "site", folder / "flat", **options),
             "flat/Posts.parquet",

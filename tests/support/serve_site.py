@@ -108,7 +108,7 @@ def count_of(page: str) -> int:
 
 def make_database(
     documents: Iterable[dict[str, Any]], path: Path, *, folder: Path | None = None, **options: Any
-) -> so2docs.Database:
+) -> so2docs.TablesReport:
     """Make a database of a dump with these documents, which is written next to it."""
     folder = folder or path.parent / f"dump-of-{path.stem}"
     write_tables(folder, documents)

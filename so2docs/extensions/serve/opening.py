@@ -12,11 +12,10 @@ from typing import Any
 from so2docs.dump.kinds import SQLITE
 from so2docs.extensions.serve.store import Store
 from so2docs.extensions.sqlite.about import About, explain_database_errors, read_about
-from so2docs.extensions.sqlite.build import find_database
+from so2docs.extensions.sqlite.build import to_sqlite
 from so2docs.options.choices import DATABASE_ENDINGS
 from so2docs.plugin import (
     POSTS,
-    UP_TO_DATE,
     OptionError,
     OutputError,
     So2docsError,
@@ -27,7 +26,6 @@ from so2docs.plugin import (
 
 _TAKEN = {"static", "search"}
 """Paths that the server uses itself, so they cannot be names of sites."""
-_USABLE = (UP_TO_DATE, "other options")
 
 
 def open_stores(paths: list[str], **options: Any) -> dict[str, Store]:
@@ -88,12 +86,9 @@ def _find_database(path: str, options: dict[str, Any]) -> str:
         if path.endswith(DATABASE_ENDINGS):
             raise OutputError(f"{path}: is not an SQLite database; make one with `so2docs sqlite`")
     database = cached(path)
-    product = find_database(path, database, **options)
-    state, _ = product.compare()
-    if state not in _USABLE:
-        what = "making" if state == "missing" else "rebuilding"
-        log.info(f"{path}: {what} the database {database}, to be reused later")
-        product.build(force=False, update=True)
+    if not os.path.exists(database):
+        log.info(f"{path}: making the database {database}, to be reused later")
+    to_sqlite(path, database, update=True, **options)
     return database
 
 

@@ -237,7 +237,6 @@ class Pages:
             "overview": overview,
             "plots": {
                 "Questions by year": sorted(overview["questions_by_year"].items()),
-                "Questions by score": list(overview["question_scores"].items()),
                 "Most frequent tags": overview["top_tags"][:_TAGS],
             },
             "latest": self.with_titles(latest),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import Any
@@ -15,21 +16,9 @@ from so2docs.domain import site_language
 from so2docs.errors import explain
 from so2docs.output.provenance import load
 from so2docs.plugin import OutputError, Provenance, flag
+from so2docs.schema import Table
 
-SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
-    ("below 0", None, -1),
-    ("0", 0, 0),
-    ("1", 1, 1),
-    ("2", 2, 2),
-    ("3-4", 3, 4),
-    ("5-9", 5, 9),
-    ("10-24", 10, 24),
-    ("25-99", 25, 99),
-    ("100+", 100, None),
-)
-"""Bins of a score histogram, narrower for frequent scores: label, lowest and highest score."""
-
-FORMAT = 12
+FORMAT = 13
 """Version of the database; databases with any other version are rejected."""
 
 _TABLE = "so2docs"
@@ -44,7 +33,6 @@ class About:
         path: Path of the database file.
         record: Record of how the database was made.
         rows: Number of rows in each table of the dump, by name, and of `questions` and `answers`.
-        repeated: Number of rows left out because their `Id` occurs twice, by table.
         host: Host name of the site; None if unknown.
         overview: Counts for the front page.
     """
@@ -52,7 +40,6 @@ class About:
     path: str
     record: Provenance
     rows: dict[str, int]
-    repeated: dict[str, int]
     host: str | None
     overview: dict[str, Any]
 
@@ -83,9 +70,35 @@ def explain_database_errors(path: str) -> AbstractContextManager[None]:
     return explain(path, "cannot be read")
 
 
-def write_about(connection: sqlite3.Connection, values: dict[str, Any]) -> None:
-    """Write the description of a database, completed by the counts for the front page."""
-    values = {"format": FORMAT, **values, "overview": _overview(connection)}
+def write_about(
+    connection: sqlite3.Connection,
+    tables: Iterable[Table],
+    repeated: dict[str, int],
+    *,
+    record: Provenance,
+) -> None:
+    """Write the description of a database, with the counts for the front page.
+
+    Args:
+        connection: The database.
+        tables: Its tables.
+        repeated: Number of rows left out because their `Id` occurs twice, by table.
+        record: Record of how the database is made.
+    """
+    stems = {"questions": "questions", "answers": "answers"}
+    stems |= {table.name: table.stem for table in tables}
+    counts = {
+        name: connection.execute(f'SELECT count(*) FROM "{stem}"').fetchone()[0]
+        for name, stem in stems.items()
+    }
+    values = {
+        "format": FORMAT,
+        "record": record.as_dict(),
+        "rows": counts,
+        "repeated": repeated,
+        "host": record.site,
+        "overview": _overview(connection),
+    }
     connection.execute(f"CREATE TABLE {_TABLE} (name TEXT PRIMARY KEY, value TEXT)")
     connection.executemany(
         f"INSERT INTO {_TABLE} VALUES (?, ?)",
@@ -114,7 +127,7 @@ def read_about(path: str) -> About:
             f"{path}: was made by another version of so2docs{version}; rebuild it with "
             f"{flag('force', True)}"
         )
-    names = ("rows", "repeated", "host", "overview")
+    names = ("rows", "host", "overview")
     return About(path, record, *(values[name] for name in names))
 
 
@@ -123,22 +136,6 @@ def _overview(connection: sqlite3.Connection) -> dict[str, Any]:
 
     def rows(sql: str, *values: Any) -> list[Any]:
         return connection.execute(sql, values).fetchall()
-
-    def by_year(table: str) -> dict[str, int]:
-        return dict(
-            rows(
-                f"SELECT substr(CreationDate, 1, 4), count(*) FROM {table} "
-                "WHERE CreationDate IS NOT NULL GROUP BY 1 ORDER BY 1"
-            )
-        )
-
-    def by_score(table: str) -> dict[str, int]:
-        sql = f"SELECT count(*) FROM {table} WHERE Score BETWEEN ? AND ?"
-        least, most = -(1 << 63), (1 << 63) - 1
-        return {
-            label: rows(sql, least if low is None else low, most if high is None else high)[0][0]
-            for label, low, high in SCORE_BINS
-        }
 
     [(questions, accepted)] = rows("SELECT count(*), count(AcceptedAnswerId) FROM questions")
     # Two queries, each of which reads the end of an index instead of all questions.
@@ -156,10 +153,12 @@ def _overview(connection: sqlite3.Connection) -> dict[str, Any]:
         "first": first,
         "last": last,
         "tags": rows("SELECT count(*) FROM tag_counts")[0][0],
-        "questions_by_year": by_year("questions"),
-        "answers_by_year": by_year("answers"),
-        "question_scores": by_score("questions"),
-        "answer_scores": by_score("answers"),
+        "questions_by_year": dict(
+            rows(
+                "SELECT substr(CreationDate, 1, 4), count(*) FROM questions "
+                "WHERE CreationDate IS NOT NULL GROUP BY 1 ORDER BY 1"
+            )
+        ),
         "top_tags": rows(
             f"SELECT Tag, Questions FROM tag_counts ORDER BY Questions DESC, Tag LIMIT {_MOST_TAGS}"
         ),

@@ -24,4 +24,4 @@ class DatabaseOptions(SomeTables):
     def as_tables(self) -> TableOptions:
         """Return the same options for writing tables."""
         values = {item.name: getattr(self, item.name) for item in fields(SomeTables)}
-        return TableOptions(**values, format="sqlite")
+        return TableOptions(**values, format="sqlite", update=self.update, force=self.force)

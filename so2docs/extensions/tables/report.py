@@ -13,7 +13,7 @@ from so2docs.report import Printed, as_size, memory_line
 
 @dataclass(slots=True)
 class FlatTable(Counts):
-    """Counts of a table; `rows` is the sum of `written`, `filtered` and all `strays`.
+    """Counts of a table; `rows` is the sum of `written`, `filtered`, `repeated` and all `strays`.
 
     Attributes:
         name: Name of the table.
@@ -21,6 +21,7 @@ class FlatTable(Counts):
         rows: Number of rows in the dump.
         written: Number of rows written.
         filtered: Number of rows excluded by a filter.
+        repeated: Number of rows left out of a database because another row has their `Id`.
         strays: Number of rows without a usable `Id`, and of malformed rows, by reason.
         misfits: Number of rows with a value in `Other`.
         repaired_characters: Number of characters replaced by U+FFFD.
@@ -34,6 +35,7 @@ class FlatTable(Counts):
     rows: int = 0
     written: int = 0
     filtered: int = 0
+    repeated: int = 0
     strays: Counter[str] = field(default_factory=Counter)
     misfits: int = 0
     repaired_characters: int = 0
@@ -44,12 +46,14 @@ class FlatTable(Counts):
     @property
     def unaccounted(self) -> int:
         """Rows not accounted for; always 0."""
-        return self.rows - self.written - self.filtered - self.strays.total()
+        return self.rows - self.written - self.filtered - self.repeated - self.strays.total()
 
     def __str__(self) -> str:
         parts = [plural(self.written, "row")]
         if self.filtered:
             parts.append(f"{self.filtered:,} filtered")
+        if self.repeated:
+            parts.append(f"{self.repeated:,} repeated")
         parts += [f"{count:,} {reason}" for reason, count in sorted(self.strays.items())]
         if self.misfits:
             parts.append(f"{self.misfits:,} with values in Other")

@@ -11,6 +11,7 @@ import marshal
 import os
 import sqlite3
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -85,6 +86,10 @@ def connect(part: str) -> sqlite3.Connection:
     return connection
 
 
+Complete = Callable[[sqlite3.Connection, list[Table], dict[str, int]], object]
+"""Completes a database, given its tables and the numbers of rows that repeat an `Id`."""
+
+
 class SqliteWriter:
     """Writer of an SQLite database with the tables of a dump, each with its `Id` as primary key.
 
@@ -94,7 +99,7 @@ class SqliteWriter:
     Args:
         path: Name of the file.
         texts_of: Makes the texts of posts, for a full-text index; None for no index.
-        complete: Called with the connection before the database is closed.
+        complete: Called before the database is closed.
 
     Attributes:
         repeated: Number of rows that repeat an `Id`, by table; the first row is kept.
@@ -104,9 +109,9 @@ class SqliteWriter:
         self,
         path: str,
         texts_of: TextsOf | None = None,
-        complete: Callable[[sqlite3.Connection], object] | None = None,
+        complete: Complete | None = None,
     ) -> None:
-        self.repeated: dict[str, int] = {}
+        self.repeated: Counter[str] = Counter()
         self._path, self._texts_of, self._complete = path, texts_of, complete
         self._tables: list[Table] = []
         with self._explained():
@@ -193,8 +198,7 @@ class SqliteWriter:
         while rows := cursor.fetchmany(_LATE_ROWS):
             inserted = [row for row in rows if self._connection.execute(insert, row).rowcount]
             if len(rows) > len(inserted):
-                repeated = self.repeated.get(table.name, 0) + len(rows) - len(inserted)
-                self.repeated[table.name] = repeated
+                self.repeated[table.name] += len(rows) - len(inserted)
             if self._texts_of is not None and table == POSTS:
                 self._index(self._texts_of(inserted))
         cursor.close()
@@ -216,7 +220,7 @@ class SqliteWriter:
             self._connection.execute(f"PRAGMA analysis_limit={_ANALYZED}").fetchall()
             self._connection.execute("ANALYZE")
             if self._complete is not None:
-                self._complete(self._connection)
+                self._complete(self._connection, self._tables, self.repeated)
             self._connection.execute("COMMIT")
             self._connection.close()
         for name, count in self.repeated.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -66,13 +66,19 @@ _TABLES_VERSION = 1
 _FILE_ENDINGS = (*UNCOMPRESSED, *DATABASE_ENDINGS, ".csv", ".parquet")
 
 
-class _TableFiles(Product[list[FlatTable]]):
+TableWriter = FileWriter | SqliteWriter
+OpenWriter = Callable[[NewFiles, str], TableWriter]
+"""Opens the writer of a file, given the new files and its path."""
+
+
+class TableFiles(Product[list[FlatTable]]):
     """The product for a file with a table, or for a database with all tables.
 
     Args:
         path: Name of the file.
         provenance: Provenance to record.
         files: Tables of the input that go into the file.
+        open_writer: Opens the writer of the file.
 
     Attributes:
         results: Counts of an earlier run, if its files are up to date.
@@ -81,9 +87,15 @@ class _TableFiles(Product[list[FlatTable]]):
 
     noun = "folder"
 
-    def __init__(self, path: str, provenance: Provenance, files: list[TableFile]) -> None:
+    def __init__(
+        self,
+        path: str,
+        provenance: Provenance,
+        files: list[TableFile],
+        open_writer: OpenWriter,
+    ) -> None:
         super().__init__(path, provenance, [file.file for file in files])
-        self.files = files
+        self.files, self._open_writer = files, open_writer
         self.results: list[FlatTable] | None = None
         self.run: TableRun | None = None
 
@@ -99,14 +111,7 @@ class _TableFiles(Product[list[FlatTable]]):
         """Write the tables, and return their counts; the files of an earlier run are removed."""
         assert self.run is not None
         files.outdate(self.path, _strays_path(self.path))
-        form, load = self.run.options.format, self.run.options.load
-        open_encoder: OpenEncoder = ENCODERS[form]
-        if load is not None:
-            open_encoder = partial(CsvEncoder, dialect=DIALECTS[load])
-        is_database = form == "sqlite"
-        writer = (
-            SqliteWriter(self.path) if is_database else FileWriter(files, self.path, open_encoder)
-        )
+        writer = self._open_writer(files, self.path)
         return self.run.write(self.path, self.files, writer, files)
 
     def counts(self, result: list[FlatTable]) -> dict[str, Any]:
@@ -145,7 +150,6 @@ def tables(
         DumpError: A table is missing, truncated, malformed, or changed while being read.
         OutputError: An existing file is not up to date, or a file cannot be written.
     """
-    begun = time.perf_counter()
     source, where = Source(dump), os.fspath(folder)
     source.check_named("tables are read")
     _check_is_folder(where)
@@ -155,28 +159,50 @@ def tables(
             f"{flag('format', 'arrow')} is for one table on standard output; give - in place of "
             "the folder, or in Python, call so2docs.rows"
         )
-    options, progress = for_workers(options)
     if (package := ENCODERS[options.format].needs) is not None:
         require_packages(flag("format", options.format), package, extra="parquet")
     dialect = None if options.load is None else _find_dialect(options.load)
     script = os.path.join(where, LOAD_SQL)
     if dialect is not None and os.path.exists(script) and not options.force:
         check_own(script, SCRIPT)
-    report = TablesReport(where)
-    # Files can be resumed, since a repeated call skips complete tables; a database cannot, since it
-    # is renamed only after its last table.
-    with explain(), resumable(lambda: bool(report)), source:
+    with explain(), source:
         files, read_first = find_files(source, options)
         targets = _targets(source, where, files, options, read_first)
+        with new_folder(where):
+            report = write_tables(source, targets, options, read_first, where)
+            if dialect is not None:
+                loaded = [table for table in DUMP.values() if table.name in report]
+                write_file(script, loading_script(loaded, dialect).encode())
+    return report
+
+
+def write_tables(
+    source: Source,
+    targets: Sequence[TableFiles],
+    options: TableOptions,
+    read_first: list[TableFile],
+    folder: str,
+) -> TablesReport:
+    """Write those files that are not up to date.
+
+    Args:
+        source: The dump.
+        targets: The files.
+        options: The options.
+        read_first: Tables that are read before for filters or the date.
+        folder: Folder of the files, and for temporary files, unless the options have one.
+    """
+    begun, report = time.perf_counter(), TablesReport(folder)
+    settings, progress = for_workers(options)
+    # A repeated call skips files that are complete, of which a database is one.
+    with resumable(lambda: bool(report)):
         for target in targets:
             target.results = target.find(force=options.force, update=options.update)
             if target.results is not None:
                 target.clean_up()
         pending = [file for target in targets if target.results is None for file in target.files]
-        with (
-            new_folder(where),
-            open_run(source, options, pending, read_first, folder=where, progress=progress) as run,
-        ):
+        opened = open_run(source, settings, pending, read_first, folder=folder, progress=progress)
+        with opened as run:
             report.jobs = run.reader.workers.jobs
             for target in targets:
                 results = target.results
@@ -184,9 +210,6 @@ def tables(
                     target.run = run
                     results = target.build(force=options.force, update=options.update)
                 report.tables |= {table.name: table for table in results}
-            if dialect is not None:
-                loaded = [table for table in DUMP.values() if table.name in report]
-                write_file(script, loading_script(loaded, dialect).encode())
             report.peak_memory_bytes = peak_memory() + sum(run.reader.workers.peaks.values())
     report.seconds = time.perf_counter() - begun
     return report
@@ -288,27 +311,27 @@ def _targets(
     files: list[TableFile],
     options: TableOptions,
     read_first: list[TableFile],
-) -> list[_TableFiles]:
+) -> list[TableFiles]:
     """List the files to write, and the tables that go into each."""
     site = source.published_host()
 
-    def record_provenance(files: list[TableFile]) -> Provenance:
-        before = {file.table.name for file in read_first}
-        read = [*read_first, *(file for file in files if file.table.name not in before)]
-        inputs = map(File.of_table, read)
-        return make_record("tables", _TABLES_VERSION, recorded(options), inputs, site)
+    def make_target(name: str, files: list[TableFile], open_writer: OpenWriter) -> TableFiles:
+        inputs = list_inputs(read_first, files)
+        record = make_record("tables", _TABLES_VERSION, recorded(options), inputs, site)
+        return TableFiles(os.path.join(where, name), record, files, open_writer)
 
     if options.format == "sqlite":
-        path = os.path.join(where, "tables.db")
-        return [_TableFiles(path, record_provenance(files), files)]
-    targets = []
-    for file in files:
-        path = os.path.join(where, file.table.stem + EXTENSIONS[options.format])
-        targets.append(_TableFiles(path, record_provenance([file]), [file]))
-    return targets
+        return [make_target("tables.db", files, lambda _, path: SqliteWriter(path))]
+    open_encoder: OpenEncoder = ENCODERS[options.format]
+    if options.load is not None:
+        open_encoder = partial(CsvEncoder, dialect=DIALECTS[options.load])
+    end, open_writer = EXTENSIONS[options.format], partial(FileWriter, open_encoder)
+    return [make_target(f"{file.table.stem}{end}", [file], open_writer) for file in files]
 
 
-TableWriter = FileWriter | SqliteWriter
+def list_inputs(read_first: list[TableFile], files: list[TableFile]) -> list[File]:
+    """List the tables that are read, each once, for the record of a product."""
+    return [*{file.table.name: File.of_table(file) for file in (*read_first, *files)}.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +366,8 @@ class TableRun:
             files.add(path, state)
             for table in results:
                 table.files, table.bytes = 1, state.size
+                table.repeated = writer.repeated[table.name]
+                table.written -= table.repeated
         return results
 
     def _copy(self, file: TableFile, writer: TableWriter, strays: Output, path: str) -> FlatTable:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import marshal
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -250,15 +251,19 @@ class FileWriter:
     returns the state of the file, and then `close`.
 
     Args:
+        open_encoder: Opens the encoder of a chunk.
         files: The new files.
         path: Name of the file.
-        open_encoder: Opens the encoder of a chunk.
+
+    Attributes:
+        repeated: Number of rows left out because they repeat an `Id`, by table: none.
     """
 
     def __init__(
-        self, files: NewFiles, path: str, open_encoder: Callable[[TableColumns], Encoder]
+        self, open_encoder: Callable[[TableColumns], Encoder], files: NewFiles, path: str
     ) -> None:
         self.open_encoder = open_encoder
+        self.repeated: Counter[str] = Counter()
         self._new_files, self._path = files, path
         self._file: Output | None = None
 

@@ -28,7 +28,7 @@ from support.places import DUMPS, SAMPLES, real_dumps
 
 import so2docs
 from so2docs.errors import STARTS_OVER
-from so2docs.extensions.sqlite.about import SCORE_BINS, read_about
+from so2docs.extensions.sqlite.about import read_about
 from so2docs.extensions.sqlite.texts import html_to_text
 from so2docs.parse.bodies import converter
 from so2docs.schema import DUMP
@@ -99,7 +99,7 @@ def test_every_value_is_that_of_an_independent_walk(source: Path, tmp_path: Path
     else:
         tables = open_tables(source, tmp_path / "unpacked")
     made = so2docs.to_sqlite(source, path, only=",".join(tables), jobs=1)
-    assert {DUMP[name].stem for name in made.rows if name in DUMP} == set(tables)
+    assert {DUMP[name].stem for name in made} == set(tables)
     for stem, file in tables.items():
         with closing(sqlite3.connect(path)) as connection, file:
             connection.row_factory = sqlite3.Row
@@ -117,15 +117,23 @@ def test_every_value_is_that_of_an_independent_walk(source: Path, tmp_path: Path
                 assert actual == expected
 
 
-def test_history_and_votes_are_left_out_by_default(tmp_path: Path) -> None:
-    made = so2docs.to_sqlite(SITE, tmp_path / "q.db")
-    tables = {DUMP[name].stem for name in made.rows if name in DUMP}
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, so2docs.TablesReport]:
+    """Make the database of a sample with all tables of the dump."""
+    path = tmp_path_factory.mktemp("sqlite") / "q.db"
+    return path, so2docs.to_sqlite(SITE, path)
+
+
+def test_history_and_votes_are_left_out_by_default(
+    sample: tuple[Path, so2docs.TablesReport], tmp_path: Path
+) -> None:
+    tables = {DUMP[name].stem for name in sample[1]}
     assert tables == {file.stem for file in SITE.glob("*.xml")} - {"PostHistory", "Votes"}
     made = so2docs.to_sqlite(SITE, tmp_path / "votes.db", only="posts,votes")
-    assert [*made.rows] == ["questions", "answers", "posts", "votes"]
-    for name in ("posts", "votes"):
+    assert [*made] == ["posts", "votes"]
+    for name, table in made.items():
         rows = values(tmp_path / "votes.db", f"SELECT 1 FROM {DUMP[name].stem}")
-        assert len(rows) == made.rows[name]
+        assert len(rows) == table.written > 0
     with pytest.raises(so2docs.OptionError, match="add posts to only"):
         so2docs.to_sqlite(SITE, tmp_path / "none.db", only="votes")
 
@@ -172,8 +180,10 @@ def test_rows_in_any_order_and_repeated_ids(tmp_path: Path) -> None:
         made = so2docs.to_sqlite(
             write_dump(tmp_path / "b" / "Posts.xml", *mixed), tmp_path / "b.db", jobs=1
         )
-    assert made.repeated == {"posts": 2}
-    assert read_about(str(tmp_path / "b.db")).repeated == {"posts": 2}
+    table = made["posts"]
+    assert (table.repeated, table.written, table.unaccounted) == (2, len(rows) + 1, 0)
+    [(repeated,)] = values(tmp_path / "b.db", "SELECT value FROM so2docs WHERE name = 'repeated'")
+    assert json.loads(repeated) == {"posts": 2}
     for sql in (
         "SELECT * FROM Posts WHERE Id < 1000 ORDER BY Id",
         "SELECT rowid FROM posts_fts WHERE posts_fts MATCH 'common' ORDER BY rowid",
@@ -190,9 +200,10 @@ def test_rows_in_any_order_and_repeated_ids(tmp_path: Path) -> None:
 
 def test_strays_are_counted_and_kept(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "d" / "Posts.xml", *posts(3), row(PostTypeId=1), row(Id="x"))
-    made = so2docs.to_sqlite(dump, tmp_path / "q.db")
-    assert made.strays == {"posts": 2}
-    assert so2docs.to_sqlite(dump, tmp_path / "q.db").strays == {"posts": 2}
+    for is_new in (True, False):
+        made = so2docs.to_sqlite(dump, tmp_path / "q.db")["posts"]
+        assert made.strays == {"post_invalid_id": 1, "post_missing_id": 1}
+        assert (made.rows, made.written, made.is_new) == (4, 2, is_new)
     assert any("strays" in path.name for path in tmp_path.iterdir())
 
 
@@ -204,8 +215,8 @@ def test_a_part_of_a_dump_and_a_former_date(tmp_path: Path) -> None:
     for number, filters in enumerate(({"min_score": 1}, {"as_of": "2024-02-01"})):
         so2docs.tables(dump, flat / str(number), format="sqlite", **filters)  # type: ignore[arg-type]
         made = so2docs.to_sqlite(dump, path, **filters, force=True)  # type: ignore[arg-type]
-        assert made.rows["posts"] > 0
-        for name in DUMP.keys() & made.rows.keys():
+        assert made["posts"].written > 0
+        for name in made:
             sql = f'SELECT * FROM "{DUMP[name].stem}"'
             assert values(path, sql) == values(flat / str(number) / "tables.db", sql)
 
@@ -216,9 +227,9 @@ import sys
 sys.modules["pyarrow"] = None
 import so2docs
 made = so2docs.to_sqlite(sys.argv[1], sys.argv[2])
-print(made.rows["questions"])
+print(made["posts"].written)
 made = so2docs.to_sqlite(sys.argv[1], "part.db", min_score=1)
-print(made.rows["questions"])
+print(made["posts"].written)
 """
     result = run_python("-c", script, SITE, tmp_path / "q.db", cwd=tmp_path)
     count, some = map(int, result.stdout.splitlines())
@@ -283,22 +294,19 @@ INDEXED = {
 }
 
 
-def test_common_queries_use_an_index(tmp_path: Path) -> None:
-    so2docs.to_sqlite(SITE, tmp_path / "q.db")
+def test_common_queries_use_an_index(sample: tuple[Path, so2docs.TablesReport]) -> None:
     for sql, name in INDEXED.items():
-        [plan] = values(tmp_path / "q.db", f"EXPLAIN QUERY PLAN {sql}")
+        [plan] = values(sample[0], f"EXPLAIN QUERY PLAN {sql}")
         assert plan[3].startswith("SEARCH")
         assert name in plan[3]
 
 
-def test_sqlite_utils_knows_the_database(tmp_path: Path) -> None:
-    so2docs.to_sqlite(SITE, tmp_path / "q.db")
-    with closing(sqlite_utils.Database(tmp_path / "q.db")) as database:
-        for table in DUMP.values():
-            if table.stem in database.table_names():
-                assert database.table(table.stem).pks == ["Id"]
-                indexes = database.table(table.stem).indexes
-                assert all(i.name == f"idx_{table.stem}_{'_'.join(i.columns)}" for i in indexes)
+def test_sqlite_utils_knows_the_database(sample: tuple[Path, so2docs.TablesReport]) -> None:
+    with closing(sqlite_utils.Database(sample[0])) as database:
+        for stem in (DUMP[name].stem for name in sample[1]):
+            assert database.table(stem).pks == ["Id"]
+            indexes = database.table(stem).indexes
+            assert all(i.name == f"idx_{stem}_{'_'.join(i.columns)}" for i in indexes)
         assert {view.name for view in database.views} == {"questions", "answers"}
 
 
@@ -347,7 +355,7 @@ def test_a_database_for_each_dump(tmp_path: Path) -> None:
     last = run("sqlite", *dumps, cwd=tmp_path, code=2)
     assert "give a folder for the databases last" in last.stderr
     done = run("sqlite", dumps[0], cwd=tmp_path, code=0)
-    assert "questions            2\nanswers              2\n" in done.stderr
+    assert "posts                4 rows -> tea.stackexchange.com.db (" in done.stderr
     assert (tmp_path / "tea.stackexchange.com.db").is_file()
 
 
@@ -421,13 +429,3 @@ print(peak_memory(), written)
         assert written < 2.5 * path.stat().st_size
     assert peaks[1] < peaks[0] * 1.15
     assert peaks[1] < 256 * 1024 * 1024
-
-
-def test_every_score_is_in_one_bin() -> None:
-    for score in range(-5, 200):
-        bins = [
-            label
-            for label, low, high in SCORE_BINS
-            if (low is None or score >= low) and (high is None or score <= high)
-        ]
-        assert len(bins) == 1
