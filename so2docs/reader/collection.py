@@ -1,232 +1,41 @@
-"""Random access to the documents of an output by question id, through its index.
-
-If the index is missing, one pass over the file finds the segments and rebuilds the index, byte for
-byte as the conversion writes it.
-"""
+"""Random access to the documents of an output by question id, through its index."""
 
 from __future__ import annotations
 
 import operator
 import os
+import re
 import time
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from isal import isal_zlib
 
 from so2docs.counts import plural
-from so2docs.dump.layers import is_damage
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import (
     DocumentNotFoundError,
     OptionError,
     OutputError,
     So2docsError,
-    flag,
-    resumable,
 )
 from so2docs.output import index
-from so2docs.output.compression import (
-    GZIP_HEADER,
-    SEGMENT_BYTES,
-    read_seek_table,
-    stream_header,
-    stream_trailer,
-    trailer_bytes,
-)
 from so2docs.output.index import Index, UnfitIndexError, UnusableIndexError
 from so2docs.output.new_files import NewFiles, output_lock
 from so2docs.output.product import read_recipe
-from so2docs.output.provenance import Provenance
-from so2docs.output.provenance import load as load_provenance
-from so2docs.output.segments import Journal, Segment
-from so2docs.progress import bar, log
-from so2docs.reader.reading import (
-    MOST_LINE_BYTES,
-    SegmentReader,
-    decompress_frame,
-    describe_foreign,
-    find_line,
-)
-from so2docs.zstd import ZstdError
-
-_MARK = b"\x00\x00\xff\xff"
-_EMPTY_LAST_BLOCK = b"\x01\x00\x00\xff\xff"
-_READ_BYTES = 1024 * 1024
-_LARGEST_SEGMENT = 16 * 1024 * 1024
-
-Found = Iterator[tuple[int, bytes]]
-"""The segments of a file in order, each with its size in the file and its uncompressed lines."""
-
-
-def _plain_segments(file: BinaryIO) -> Found:
-    """Split an uncompressed output into segments of whole lines, about a megabyte each."""
-    while raw := b"".join(file.readlines(SEGMENT_BYTES)):
-        yield len(raw), raw
-
-
-def _gzip_segments(name: str, file: BinaryIO, size: int) -> Found:
-    """Yield the segments of a gzip output."""
-    before, lines = 0, b""
-    for length, raw in _find_flushes(name, file, size):
-        if before and raw:
-            yield before, lines
-            before = 0
-        # ISA-L sometimes flushes twice; add the second flush to the same segment.
-        before, lines = before + length, raw or lines
-    if before:
-        yield before, lines
-
-
-def _find_flushes(name: str, file: BinaryIO, size: int) -> Found:
-    """Yield the segments between the flush markers that the compressor wrote."""
-    if file.read(len(GZIP_HEADER)) != GZIP_HEADER:
-        raise _foreign(name)
-    offset, searched, buffer = len(GZIP_HEADER), 0, bytearray()
-    remaining = size - trailer_bytes("gzip", 0) - offset
-    while len(buffer) <= _LARGEST_SEGMENT:
-        at = buffer.find(_MARK, searched)
-        if at < 0:
-            searched = max(0, len(buffer) - len(_MARK) + 1)
-            data = file.read(min(_READ_BYTES, max(0, remaining)))
-            if not data:
-                break
-            buffer += data
-            remaining -= len(data)
-            continue
-        end = at + len(_MARK)
-        raw = _inflate(name, bytes(buffer[:end]))
-        if raw is None:
-            searched = at + 1
-            continue
-        yield end, raw
-        offset += end
-        searched = 0
-        del buffer[:end]
-    if len(buffer) > _LARGEST_SEGMENT and offset == len(GZIP_HEADER):
-        raise _foreign(name)
-    if buffer or remaining:
-        raise _damage_error(name, f"after byte {offset:,}")
-
-
-def _zstd_segments(name: str, file: BinaryIO, size: int) -> Found:
-    """Yield the segments of a zstd output, each a frame in the seek table at its end."""
-    frames = read_seek_table(file, size)
-    if frames is None or any(max(sizes) > MOST_LINE_BYTES for sizes in frames):
-        raise _foreign(name)
-    file.seek(0)
-    for length, raw_size in frames:
-        offset = file.tell()
-        try:
-            yield length, decompress_frame(file.read(length), raw_size)
-        except ZstdError:
-            raise _damage_error(name, f"after byte {offset:,}") from None
-
-
-def _inflate(name: str, data: bytes) -> bytes | None:
-    """Decompress a segment, which may be empty; None if the bytes are not a complete segment."""
-    stream = isal_zlib.decompressobj(-15)
-    try:
-        raw = stream.decompress(data + _EMPTY_LAST_BLOCK, MOST_LINE_BYTES)
-    except Exception as error:
-        if not is_damage(error):
-            raise
-        return None
-    if len(raw) >= MOST_LINE_BYTES:
-        raise _foreign(name)
-    is_whole = stream.eof and not stream.unused_data
-    return raw if is_whole and (not raw or raw.endswith(b"\n")) else None
-
-
-def _foreign(name: str) -> OutputError:
-    return OutputError(
-        f"{name}: is truncated, or was not compressed by so2docs, so single documents cannot be "
-        "looked up; unpack it (gunzip -k, zstd -d) and open the .jsonl, or read all of it with "
-        "so2docs.read"
-    )
-
-
-def _damage_error(name: str, where: str) -> OutputError:
-    return OutputError(f"{name}: is damaged or truncated {where}; convert the dump again")
-
-
-def _line_error(name: str, offset: int) -> OutputError:
-    return OutputError(
-        f"{name}: after byte {offset:,}, a line is not a document with an Id; if "
-        f"{flag('fields')} or {flag('drop_fields')} left it out, convert again with Id"
-    )
-
-
-def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> bytes:
-    """Read a whole output and return its index as bytes; log `reason` as the cause."""
-    name, file = reader.path, reader.file
-    size = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    if reader.compression == "gzip":
-        found = _gzip_segments(name, file, size)
-    elif reader.compression == "zstd":
-        found = _zstd_segments(name, file, size)
-    else:
-        found = _plain_segments(file)
-    made, journal = BytesIO(), Journal(stream_header(reader.compression))
-    last_id: int | None = None
-    with bar("indexing", size, shown=progress) as progress_bar:
-        for length, raw in found:
-            progress_bar.update(length)
-            lines = raw.splitlines()
-            ids = _first_and_last_id(name, lines, journal.end, is_first=not journal.count)
-            if last_id is None:
-                log.warning("%s: %s; building an index in one pass over the file", name, reason)
-            elif ids[0] <= last_id:
-                raise _not_ascending(name, ids[0], last_id)
-            if ids[1] < ids[0]:
-                raise _not_ascending(name, ids[1], ids[0])
-            last_id = ids[1]
-            try:
-                index.add_answers(made, index.pack_answer_ids(map(orjson.loads, lines)))
-            except (orjson.JSONDecodeError, AttributeError, TypeError):
-                raise _line_error(name, journal.end) from None
-            crc = isal_zlib.crc32(raw)
-            journal.add(Segment(ids[0], journal.end, length, len(raw), len(lines), crc))
-    file.seek(journal.end)
-    if file.read() != stream_trailer(reader.compression, journal):
-        raise _damage_error(name, "at its end")
-    index.complete(made, journal, file)
-    return made.getvalue()
-
-
-def _first_and_last_id(
-    name: str, lines: list[bytes], offset: int, *, is_first: bool
-) -> tuple[int, int]:
-    """Return the ids of the first and the last document of a segment."""
-    try:
-        first_id, last_id = (orjson.loads(line)["Id"] for line in (lines[0], lines[-1]))
-    except (orjson.JSONDecodeError, TypeError, LookupError):
-        first_id = last_id = None
-    if isinstance(first_id, int) and isinstance(last_id, int):
-        return first_id, last_id
-    if is_first and (foreign := describe_foreign(b"\n".join(lines))):
-        raise OutputError(f"{name}: {foreign}")
-    raise _line_error(name, offset)
-
-
-def _not_ascending(name: str, question_id: int, before: int) -> OutputError:
-    return OutputError(
-        f"{name}: question {question_id} comes after question {before}, but outputs are in "
-        "ascending order of Id; convert the dump again"
-    )
+from so2docs.output.segments import Segment
+from so2docs.progress import log
+from so2docs.reader import missing_index
+from so2docs.reader.reading import SegmentReader
 
 
 def _save_index(output: str, data: bytes) -> bool:
     """Save an index next to its output; return False if that fails or the output was replaced."""
     try:
-        # Errors here are ignored, so they need no advice about resuming.
-        with resumable(False), output_lock(output, seconds=0), NewFiles() as files:
+        with output_lock(output, seconds=0), NewFiles() as files:
             with Path(output).open("rb") as file:
                 Index(data).check(file)
             files.write(index.index_path(output), data)
@@ -266,7 +75,7 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
         except BaseException:
             self.close()
             raise
-        self._lines = lru_cache(_CACHED_SEGMENTS)(self.reader.read)
+        self._lines = lru_cache(_CACHED_SEGMENTS)(self._read_lines)
 
     def _load(self, *, progress: bool) -> Index:
         try:
@@ -277,7 +86,7 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
         except UnusableIndexError as error:
             reason = str(error)
         try:
-            data = build(self.reader, reason, progress=progress)
+            data = missing_index.build(self.reader, reason, progress=progress)
         except OSError as error:
             raise unreadable_output(self.path, error) from error
         except OutputError as error:
@@ -307,11 +116,6 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
             self.reader = SegmentReader(self.path)
             return index.load(self.path, self.reader.file)
 
-    @property
-    def provenance(self) -> Provenance | None:
-        """The provenance of the output; None if the index does not contain it."""
-        return load_provenance(self.index.record) if self.index.record else None
-
     def close(self) -> None:
         """Close the output file."""
         self.reader.close()
@@ -339,18 +143,25 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
         """Return a view of the ids and documents; iterating over it streams the file."""
         return _Items(self)
 
-    def documents(self) -> Iterator[Question]:
-        """Iterate over all documents, in ascending order of question id."""
-        return (document for _, document in self._numbered())
-
     def _numbered(self) -> Iterator[tuple[int, Question]]:
         """Iterate over pairs of question id and document."""
-        for entry in self.index:
-            lines = self.reader.read(entry).splitlines()
-            with self._bad_lines(entry):
-                documents: list[Question] = [orjson.loads(line) for line in lines]
-                numbered = [(document["Id"], document) for document in documents]
-            yield from numbered
+        for segment in self.index:
+            with self._bad_lines(segment):
+                for line in self.reader.read(segment).splitlines():
+                    document: Question = orjson.loads(line)
+                    yield document["Id"], document
+
+    def _read_lines(self, segment: Segment) -> dict[int, bytes]:
+        """Return the line of each question in a segment."""
+        with self._bad_lines(segment):
+            return {_find_id(line): line for line in self.reader.read(segment).splitlines()}
+
+    @contextmanager
+    def _bad_lines(self, segment: Segment) -> Iterator[None]:
+        try:
+            yield
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            raise missing_index.line_error(self.path, segment.offset) from None
 
     def __contains__(self, question_id: object) -> bool:
         try:
@@ -359,7 +170,8 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
             return False
 
     def __getitem__(self, question_id: int) -> Question:
-        return self._found(question_id)[1]
+        question: Question = orjson.loads(self.line(question_id))
+        return question
 
     def line(self, question_id: int) -> bytes:
         """Return the document of a question as a line of JSON, without the line feed.
@@ -367,7 +179,17 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
         Raises:
             DocumentNotFoundError: The output has no such question (a `KeyError`).
         """
-        return self._found(question_id)[0]
+        line = self._find(_integer(question_id))
+        if line is None:
+            raise DocumentNotFoundError(
+                f"{self.path}: has no question {question_id}; if it is the id of an "
+                "answer, `find_question_id` returns its question"
+            )
+        return line
+
+    def _find(self, question_id: int) -> bytes | None:
+        number = self.index.find(question_id)
+        return None if number is None else self._lines(self.index[number]).get(question_id)
 
     def find_question_id(self, answer_id: int) -> int | None:
         """Find the id of the question that an answer belongs to; None if the answer is missing.
@@ -375,39 +197,22 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
         Args:
             answer_id: `Id` of the answer.
         """
-        for segment in self.index.find_answer(_integer(answer_id)):
-            entry = self.index[segment]
-            lines = self._lines(entry).splitlines()
-            with self._bad_lines(entry):
-                for document in map(orjson.loads, lines):
-                    if any(a.get("Id") == answer_id for a in document.get("Answers", ())):
-                        return int(document["Id"])
+        for number in self.index.find_answer(_integer(answer_id)):
+            for question_id, line in self._lines(self.index[number]).items():
+                answers = orjson.loads(line).get("Answers", ())
+                if any(answer.get("Id") == answer_id for answer in answers):
+                    return question_id
         return None
 
-    def _found(self, question_id: int) -> tuple[bytes, Question]:
-        entry = self._find(_integer(question_id))
-        if entry is None:
-            raise DocumentNotFoundError(
-                f"{self.path}: has no question {question_id}; if it is the id of an "
-                "answer, `find_question_id` returns its question"
-            )
-        return entry
 
-    def _find(self, question_id: int) -> tuple[bytes, Any] | None:
-        segment = self.index.find(question_id)
-        if segment is None:
-            return None
-        entry = self.index[segment]
-        lines = self._lines(entry)
-        with self._bad_lines(entry):
-            return find_line(lines, question_id)
+_ID = re.compile(rb'\{"Id":(-?[0-9]+)[,}]')
 
-    @contextmanager
-    def _bad_lines(self, entry: Segment) -> Iterator[None]:
-        try:
-            yield
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            raise _line_error(self.path, entry.offset) from None
+
+def _find_id(line: bytes) -> int:
+    """Return the question id of a line, which is parsed only if it does not begin with the id."""
+    match = _ID.match(line)
+    question_id: int = int(match[1]) if match else orjson.loads(line)["Id"]
+    return question_id
 
 
 def _integer(post_id: Any) -> int:
@@ -424,7 +229,7 @@ class _Values(ValuesView["Question"]):
     _mapping: Collection
 
     def __iter__(self) -> Iterator[Question]:
-        return self._mapping.documents()
+        return (document for _, document in self._mapping._numbered())
 
 
 class _Items(ItemsView[int, "Question"]):

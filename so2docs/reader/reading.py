@@ -6,7 +6,6 @@ The first bytes of a file distinguish dumps from outputs, and determine the form
 from __future__ import annotations
 
 import os
-import re
 import threading
 import zlib
 from collections.abc import Iterator
@@ -271,19 +270,3 @@ def decompress_frame(data: bytes, raw_size: int) -> bytes:
     if get_frame_info(data).decompressed_size != raw_size:
         raise ZstdError("the frame has another size")
     return decompress(data)
-
-
-def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
-    """Find a question in the lines of a segment; return its line and its document, or None."""
-    for match in re.finditer(rb'"Id":%d[,}]' % question_id, lines):
-        start, end = lines.rfind(b"\n", 0, match.start()) + 1, lines.find(b"\n", match.end())
-        line = lines[start : end if end >= 0 else None]
-        document = orjson.loads(line)
-        if document["Id"] == question_id:
-            return line, document
-    # The question is missing, or another program wrote it with white space.
-    for line in lines.splitlines():
-        document = orjson.loads(line)
-        if document["Id"] == question_id:
-            return line, document
-    return None

@@ -76,7 +76,7 @@ def test_two_ways_select_the_same_questions(
     dump = write_dump(tmp_path / "Posts.xml", *posts)
     so2docs.convert(dump, tmp_path / "all.jsonl.gz", jobs=1, force=True)
     with so2docs.open(tmp_path / "all.jsonl.gz") as docs:
-        everything = list(docs.documents())
+        everything = list(docs.values())
     documents = list(so2docs.documents(dump, jobs=1, **options, **of_answers))
     so2docs.tables(
         dump, tmp_path / "flat", jobs=1, format="jsonl", force=True, **options, **of_answers

@@ -338,6 +338,8 @@ def test_zstd_without_its_table_or_with_a_damaged_frame(large: Path, tmp_path: P
     [
         ('{"Id":2}\n{"Id":1}\n', "ascending"),
         ('{"Id":5}\n{"Id":4}\n', "question 4 comes after question 5"),
+        ('{"Id":1}\n{"no":"id"}\n{"Id":9}\n', "a line is not a document with an Id"),
+        ('{"Id":"1"}\n', "a line is not a document with an Id"),
         ("some notes\n", "a line is not a document with an Id"),
         ("[1]\n", "is a JSON array"),
     ],
@@ -351,15 +353,6 @@ def test_files_without_an_index(text: str, message: str, tmp_path: Path) -> None
         so2docs.open(path)
     with pytest.raises(so2docs.OutputError, match="cannot be read"):
         so2docs.open(tmp_path / "nowhere")
-
-
-def test_a_line_other_than_a_document(tmp_path: Path) -> None:
-    path = tmp_path / "notes.jsonl"
-    path.write_text('{"Id":1}\n{"no": "id"}\n{"Id":9}\n')
-    with so2docs.open(path) as docs:
-        assert docs[9] == {"Id": 9}
-        with pytest.raises(so2docs.OutputError, match="not a document with an Id"):
-            docs[5]
 
 
 def test_error_for_a_missing_id_is_readable(large: Path) -> None:

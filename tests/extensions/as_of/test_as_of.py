@@ -15,6 +15,7 @@ from support.site_over_time import FIRST, LAST, Site
 
 import so2docs
 from so2docs.options.choices import Core
+from so2docs.output.product import read_provenance
 
 Row = dict[str, Any]
 
@@ -406,10 +407,10 @@ def test_outputs_tell_their_date(odd: Path, tmp_path: Path) -> None:
     assert f"`o.jsonl`: the site as it was on {DAY}" in card
     assert f"--as-of {DAY}" in card
     assert "| `Answers.BodyFrom` | text | source of the body: `dump` or `history` |" in card
-    with so2docs.open(tmp_path / "o.jsonl") as output:
-        assert output.provenance is not None
-        assert output.provenance.options["as_of"] == DAY
-        assert output.provenance.counts["restored"] == 3
+    record = read_provenance(str(tmp_path / "o.jsonl"))
+    assert record is not None
+    assert record.options["as_of"] == DAY
+    assert record.counts["restored"] == 3
 
 
 def test_typed_columns(odd: Path, tmp_path: Path) -> None:
