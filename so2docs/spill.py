@@ -16,7 +16,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import groupby
+from itertools import groupby, starmap
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from so2docs.errors import (
     flag,
     run_again,
 )
-from so2docs.store.blocks import Block, BlockReader, Budget
+from so2docs.store.blocks import Block, BlockReader, BlockWriter, Budget
 from so2docs.store.disk import lock_file
 
 INDEX = "index.sqlite"
@@ -77,7 +77,7 @@ def checksum(*values: Any) -> int:
 
 _TABLES = (
     "CREATE TABLE [state] ([name] TEXT PRIMARY KEY, [value] TEXT, [crc] INTEGER)",
-    "CREATE TABLE [chunks] ([chunk] INTEGER PRIMARY KEY, [file] TEXT, [size] INTEGER, "
+    "CREATE TABLE [chunks] ([chunk] INTEGER PRIMARY KEY, [run] INTEGER, [size] INTEGER, "
     "[tally] TEXT, [crc] INTEGER)",
     "CREATE TABLE [blocks] ([chunk] INTEGER, [number] INTEGER, [run] INTEGER, [bucket] INTEGER, "
     "[offset] INTEGER, [keys_size] INTEGER, [json_size] INTEGER, [raw_size] INTEGER, "
@@ -349,9 +349,9 @@ class Spill:
         """Begin a session: remove the files that earlier sessions did not commit."""
         self._run += 1
         self.put("run", self._run)
-        committed = {name for (name,) in self._database.rows("SELECT file FROM chunks")}
+        committed = {*starmap(self._path, self._database.rows("SELECT chunk, run FROM chunks"))}
         for path in list(self.folder.glob("*.blocks")):
-            if path.name not in committed:
+            if str(path) not in committed:
                 path.unlink(missing_ok=True)
         self.remove_temporary()
 
@@ -360,29 +360,36 @@ class Spill:
         for path in self.folder.glob(f"{TEMPORARY}*"):
             path.unlink(missing_ok=True)
 
-    def commit(
+    def add_chunk(
         self,
         chunk: int,
-        path: str,
-        blocks: list[Block],
+        blocks: Iterable[tuple[int | None, bytes | bytearray, bytes | bytearray]],
         tally: ChunkTally,
-        *,
-        instead_of: int | None = None,
+    ) -> None:
+        """Write blocks, given by bucket, keys and JSON, and commit them as a chunk.
+
+        The tally is read after the blocks.
+        """
+        with BlockWriter(self.new_file(chunk), self.budget.grant(chunk, 0)) as writer:
+            for block in blocks:
+                writer.write(*block)
+        self.commit(chunk, writer.blocks, tally)
+
+    def commit(
+        self, chunk: int, blocks: list[Block], tally: ChunkTally, *, instead_of: int | None = None
     ) -> None:
         """Add a finished chunk and its blocks to the index, in one transaction.
 
         Args:
             chunk: Number of the chunk.
-            path: File with the blocks.
-            blocks: Positions of the blocks in the file.
+            blocks: Positions of the blocks in the file that `new_file` chose.
             tally: Counts of the chunk.
             instead_of: Number of a chunk to replace; its file is deleted.
         """
         self.budget.settle(chunk, blocks)
         former = [] if instead_of is None else self.read_blocks(instead_of)
-        file, text = os.path.basename(path), json.dumps(tally.as_dict())
-        size = os.path.getsize(path)
-        row = (chunk, file, size, text, checksum(chunk, file, size, text, blocks))
+        size, text = os.path.getsize(self.new_file(chunk)), json.dumps(tally.as_dict())
+        row = (chunk, self._run, size, text, checksum(chunk, self._run, size, text, blocks))
         self._database.run(
             ("INSERT INTO chunks VALUES (?, ?, ?, ?, ?)", [row]),
             (
@@ -412,16 +419,16 @@ class Spill:
         rows = self._database.rows(f"SELECT chunk, {_BLOCK} FROM blocks ORDER BY chunk, number")
         for chunk, of_chunk in groupby(rows, itemgetter(0)):
             self._check_chunk(
-                chunks.pop(chunk, (chunk, "", 0, "", 0)), [Block(*row[1:]) for row in of_chunk]
+                chunks.pop(chunk, (chunk, 0, 0, "", 0)), [Block(*row[1:]) for row in of_chunk]
             )
         for row in chunks.values():
             self._check_chunk(row, [])
 
     def _check_chunk(self, row: tuple[Any, ...], blocks: list[Block]) -> None:
-        chunk, file, size, tally, crc = row
-        if checksum(chunk, file, size, tally, blocks) != crc:
+        chunk, run, size, tally, crc = row
+        if checksum(chunk, run, size, tally, blocks) != crc:
             raise self._database.damage_error(f"chunk {chunk}")
-        path = self.folder / file
+        path = Path(self._path(chunk, run))
         actual = path.stat().st_size if path.exists() else -1
         if actual != size:
             state = "is missing" if actual < 0 else f"has {actual:,} bytes instead of {size:,}"
@@ -466,9 +473,9 @@ class Spill:
 
     def files(self, sequence: int) -> dict[int, str]:
         """Return the path of the file of each committed chunk of a table, by chunk number."""
-        sql = f"SELECT chunk, file FROM chunks WHERE {_IS_OF}"
+        sql = f"SELECT chunk, run FROM chunks WHERE {_IS_OF}"
         rows = self._database.rows(sql, _chunks_of(sequence))
-        return {chunk: str(self.folder / file) for chunk, file in rows}
+        return {chunk: self._path(chunk, run) for chunk, run in rows}
 
     def _is_merged(self) -> str:
         return f"chunk >> {SEQUENCE_BITS} IN ({self._sequences})"

@@ -20,7 +20,7 @@ def fill(
     with BlockWriter(path, room) as writer:
         for bucket, (keys, json) in buckets.items():
             writer.write(bucket, bytearray(keys), bytearray(json))
-    spill.commit(chunk, path, writer.blocks, ChunkTally(rows=len(buckets)))
+    spill.commit(chunk, writer.blocks, ChunkTally(rows=len(buckets)))
     return path
 
 
@@ -116,9 +116,9 @@ def test_tables_and_posts_use_separate_files(folder: Path) -> None:
 
 def test_a_transaction_is_whole_or_not_there(folder: Path) -> None:
     spill = Spill(folder)
-    path = fill(spill, 0, {1: (b"k" * 32, b"{}")})
+    fill(spill, 0, {1: (b"k" * 32, b"{}")})
     with pytest.raises(SpillError, match=r"index .* damaged"):
-        spill.commit(0, path, [], ChunkTally())
+        spill.commit(0, [], ChunkTally())
     spill.put("a", [1])
     spill.put("b", None, commits=False)
     assert (spill.get("a"), spill.get("b"), spill.get("c")) == ([1], None, None)
@@ -226,7 +226,7 @@ def test_the_second_pass_reads_its_index_in_one_walk(tmp_path: Path) -> None:
         path = spill.new_file(chunk)
         blocks_of_chunk = [Block(bucket, bucket, 1, 0, 9, 0, 0, 0) for bucket in range(400)]
         Path(path).write_bytes(b"")
-        spill.commit(chunk, path, blocks_of_chunk, ChunkTally())
+        spill.commit(chunk, blocks_of_chunk, ChunkTally())
     spill.index()
     size = (tmp_path / "x.spill" / "index.sqlite").stat().st_size
     before = read_bytes()

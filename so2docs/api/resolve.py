@@ -62,7 +62,7 @@ def _host(source: Source, requested: str | None) -> str:
 
 def _choose_tables(source: Source, values: Mapping[str, Any], options: Options) -> Options:
     """Add the tables that a step needs; leave out missing tables with `if_present`."""
-    step = find_step(options.steps[0]) if options.steps else None
+    step = find_step(options)
     consequences = {} if step is None else step.tables
     nested = {TABLES[name].file for name in options.nest}
     needed = [name for name in consequences if TABLES[name].file not in nested]
@@ -88,7 +88,7 @@ def _choose_tables(source: Source, values: Mapping[str, Any], options: Options) 
     elif needed:
         for name in sorted({*needed} - {*source.select_present(needed)}):
             raise OptionError(
-                f"{flag(options.steps[0])} needs {TABLES[name].file}, which is neither in the dump "
+                f"{flag('as_of')} needs {TABLES[name].file}, which is neither in the dump "
                 "nor next to it; put it next to the dump"
             )
     if step is not None:

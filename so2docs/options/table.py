@@ -475,11 +475,6 @@ class Options:
         return tuple(name for name in TABLES if name in self.nest or name in self.step_tables)
 
     @property
-    def steps(self) -> tuple[str, ...]:
-        """The steps before the merge, by the names of the options that request them."""
-        return () if self.filters.as_of is None else ("as_of",)
-
-    @property
     def shown(self) -> tuple[str, ...]:
         """The nested tables, and `AS_OF` if documents contain the state of a date."""
         return self.nest if self.filters.as_of is None else (*self.nest, AS_OF)

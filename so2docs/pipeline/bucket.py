@@ -214,8 +214,8 @@ def load_bucket(task: BucketTask, run: RunForm | None = None) -> Iterator[Docume
             blocks = (reader.read(path, block) for path, block in task.blocks)
             if task.selection is not None:
                 blocks = _read_selected(task, task.selection, reader, counts)
-            for name in options.steps:
-                blocks = stack.enter_context(find_step(name).apply(task, blocks, counts, strays))
+            if step := find_step(options):
+                blocks = stack.enter_context(step.apply(task, blocks, counts, strays))
             # To remove fields after nesting, posts must be parsed, which only the reference does.
             if options.core == "compiled" and not (nest and nest.leaves_out):
                 records = JoinedRecords(blocks, task.ids, users=users, run=run)

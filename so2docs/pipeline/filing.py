@@ -92,7 +92,7 @@ class RowSink(Visitor):
 
     def copy(self, keys: bytes, json: bytes) -> None:
         """Write a block without a bucket, such as strays, unchanged."""
-        self._writer.write(None, bytearray(keys), bytearray(json))
+        self._writer.write(None, keys, json)
 
     def reject(self, offset: int, row: Malformed) -> bool:
         """Store a row that is not well-formed XML as a stray; return False if options forbid it."""
@@ -118,15 +118,15 @@ class RowSink(Visitor):
         """Write the buckets with enough records for a block."""
         self._write(_FULL_BLOCK)
 
-    def result(self) -> tuple[str, list[Block], list[Pages]]:
-        """Add the counts to the tally; return the file, the written blocks and the post ids."""
+    def result(self) -> tuple[list[Block], list[Pages]]:
+        """Add the counts to the tally; return the written blocks and the post ids."""
         tally, buffer = self.tally, self.buffer
         tally.filtered, tally.dropped = buffer.filtered, buffer.dropped
         tally.first_day, tally.last_day = buffer.first_day, buffer.last_day
         tally.strays.update(buffer.stray_reasons)
         for kind, count in buffer.other_types.items():
             tally.other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += count
-        return self._writer.path, self._writer.blocks, count_pages(integers(buffer.pairs)[1::2])
+        return self._writer.blocks, count_pages(integers(buffer.pairs)[1::2])
 
     def finish(self) -> None:
         """Write the remaining records."""
@@ -139,7 +139,7 @@ class RowSink(Visitor):
             least = 0
         self._write_buckets(buffer, least)
         if buffer.strays and len(buffer.strays) >= least:
-            self._writer.write(None, bytearray(), buffer.strays)
+            self._writer.write(None, b"", buffer.strays)
             buffer.strays = bytearray()
 
     def _write_buckets(self, buffer: RecordBuffer, least: int) -> None:
@@ -184,8 +184,8 @@ class PostSink(RowSink):
         reserved = RESERVED | {options.site_field[0]} if options.site_field else RESERVED
         self.buffer = RecordBuffer(reserved=reserved)
         self._is_compiled = self._is_compiled and not needs_rows(options)
-        # Steps change whole posts, before fields are selected.
-        self._projection = None if options.steps else make_projection(options)
+        # A step changes whole posts, before fields are selected.
+        self._projection = None if find_step(options) else make_projection(options)
         self._keep_lists = KeepLists(options.filters, self.buffer)
         self._filter = None
         if _selects_rows(options.filters.of_rows):
@@ -256,7 +256,7 @@ class UserSink(RowSink):
     def finish(self) -> None:
         """Write the remaining records."""
         self.flush()
-        self._writer.write(None, self._keys, bytearray())
+        self._writer.write(None, self._keys, b"")
         super().finish()
 
 
@@ -299,7 +299,7 @@ class BadgeSink(RowSink):
             keys += KEY.pack(user_id << CLASS_BITS | of_class, count, 0, 0)
         self._counts.clear()
         if keys:
-            self._writer.write(None, keys, bytearray())
+            self._writer.write(None, keys, b"")
 
     def finish(self) -> None:
         """Write the remaining records."""
@@ -444,9 +444,8 @@ class Filing:
     @contextmanager
     def open(self) -> Iterator[RowSink]:
         """Open the sink of the rows; at the end, write the remaining rows."""
-        sink_class = _choose_sink(self.table)
-        for name in self.options.steps:
-            sink_class = find_step(name).choose_sink(self.table)
+        step = find_step(self.options)
+        sink_class = (_choose_sink if step is None else step.choose_sink)(self.table)
         with ExitStack() as stack:
             writer = stack.enter_context(BlockWriter(self.path, self.room))
             is_mapped = bool(self.table.kind and self.posts_map)
@@ -455,8 +454,8 @@ class Filing:
             sink.finish()
 
 
-def file_kept_chunk(task: tuple[Filing, list[tuple[str, Block]]]) -> tuple[str, list[Block]]:
-    """File rows that were kept in the order of the table; return the file and the new blocks."""
+def file_kept_chunk(task: tuple[Filing, list[tuple[str, Block]]]) -> list[Block]:
+    """File rows that were kept in the order of the table; return the new blocks."""
     filing, blocks = task
     with filing.open() as sink, BlockReader() as reader, check_blocks_match(blocks):
         for path, block in blocks:
@@ -466,5 +465,5 @@ def file_kept_chunk(task: tuple[Filing, list[tuple[str, Block]]]) -> tuple[str, 
             else:
                 sink.add_records(keys, json)
                 sink.flush()
-    path, written, _ = sink.result()
-    return path, written
+    written, _ = sink.result()
+    return written

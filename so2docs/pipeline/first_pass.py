@@ -95,8 +95,8 @@ class FirstPass:
         opened = reader.open(self.file, visit, folder, self.chunk_bytes, done)
         with opened as (dump, results):
             for result in results:
-                path, blocks, ids = result.value
-                self.spill.commit(self.number(result.chunk), path, blocks, result.tally)
+                blocks, ids = result.value
+                self.spill.commit(self.number(result.chunk), blocks, result.tally)
                 if seen_ids is not None:
                     for pages in ids:
                         seen_ids.add(pages)
@@ -112,8 +112,8 @@ class FirstPass:
         tallies = self.spill.tallies(self.table.sequence + KEPT)
         tasks = (self.refiling(number, posts_map) for number in tallies)
         results = workers.run(file_kept_chunk, tasks)
-        for (number, tally), (path, blocks) in zip(tallies.items(), results, strict=True):
-            self.spill.commit(number - _KEPT_CHUNKS, path, blocks, tally, instead_of=number)
+        for (number, tally), blocks in zip(tallies.items(), results, strict=True):
+            self.spill.commit(number - _KEPT_CHUNKS, blocks, tally, instead_of=number)
 
     def refiling(self, number: int, posts_map: str) -> tuple[Filing, list[tuple[str, Block]]]:
         """Return the task for a chunk whose rows were kept in their order."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from operator import add
@@ -21,7 +21,6 @@ from so2docs.parse.keys import integers
 from so2docs.parse.posts import stray_line
 from so2docs.schema import TABLES
 from so2docs.spill import MADE_CHUNK, SEQUENCE_BITS, Spill
-from so2docs.store.blocks import BlockWriter
 from so2docs.store.id_map import IdMap, IdMapWriter
 from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
 
@@ -88,8 +87,9 @@ def map_users(spill: Spill) -> UserTable:
         repeated = sorted(users.finish())
     with Users(table) as known_users:
         rows = [orjson.loads(known_users.at(place)) for place in repeated]
-    lines = b"".join(stray_line("user_repeated_id", row) for row in rows)
-    _commit_strays(spill, last, "user_repeated_id", [(len(rows), lines)])
+    strays = [(None, b"", b"".join(stray_line("user_repeated_id", row) for row in rows))]
+    tally = ChunkTally(strays=+Counter(user_repeated_id=len(rows)))
+    spill.add_chunk(last, strays if rows else (), tally)
     return table
 
 
@@ -109,41 +109,28 @@ def map_badges(spill: Spill, users: UserTable) -> UserTable:
             fields = integers(keys)
             badges.add(fields[::_FIELDS], fields[1::_FIELDS])
         badges.finish()
-    strays = _badges_without_user(table)
-    _commit_strays(spill, last, "badge_without_user", strays)
+    tally = ChunkTally()
+    spill.add_chunk(last, _badges_without_user(table, tally), tally)
     return table
 
 
-def _badges_without_user(table: UserTable) -> Iterator[tuple[int, bytes]]:
-    """Yield badges of unknown users in parts: their number, and a line per user and class."""
+def _badges_without_user(
+    table: UserTable, tally: ChunkTally
+) -> Iterator[tuple[None, bytes, bytes]]:
+    """Yield badges of unknown users as records, a line per user and class, and count them."""
     with IdMap(table.badges) as counts_map, IdMap(table.places) as users_map:
         for badge_keys, counts in counts_map.items():
             user_ids = users_map.find({key >> CLASS_BITS for key in badge_keys})
-            lines, total = bytearray(), 0
+            lines = bytearray()
             for key, count in zip(badge_keys, counts, strict=True):
                 user_id = key >> CLASS_BITS
                 if user_id not in user_ids:
                     row = {"UserId": user_id, "Class": key - (user_id << CLASS_BITS)}
                     stray = {"reason": "badge_without_user", "count": count, "row": row}
                     lines += orjson.dumps(stray) + b"\n"
-                    total += count
-            yield total, bytes(lines)
-
-
-def _commit_strays(
-    spill: Spill,
-    chunk: int,
-    reason: str,
-    parts: Iterable[tuple[int, bytes]],
-) -> None:
-    """Commit strays as a chunk; each part is the number of rows and their lines."""
-    path, total = spill.new_file(chunk), 0
-    with BlockWriter(path, spill.budget.grant(chunk, 0)) as writer:
-        for count, lines in parts:
+                    tally.strays["badge_without_user"] += count
             if lines:
-                writer.write(None, bytearray(), bytearray(lines))
-            total += count
-    spill.commit(chunk, path, writer.blocks, ChunkTally(strays=+Counter({reason: total})))
+                yield None, b"", bytes(lines)
 
 
 def _number(chunk: int) -> int:

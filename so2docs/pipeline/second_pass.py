@@ -10,10 +10,10 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, count, pairwise
+from itertools import accumulate, count, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -197,10 +197,6 @@ def read_keyless_strays(spill: Spill) -> Iterator[bytes]:
             yield from reader.read(path, block)[1].splitlines(keepends=True)
 
 
-def _join(tasks: list[BucketTask], segment_bytes: int) -> BucketTask:
-    return replace(tasks[0], segment_bytes=segment_bytes, following=tuple(tasks[1:]))
-
-
 _ID = re.compile(rb'"Id":([0-9]{10,})')
 """Matches ids of ten or more digits in strays, but nothing in texts, where quotes are escaped."""
 
@@ -215,7 +211,7 @@ class SecondPass:
         names: Paths of the output files.
         provenance: Provenance of the output, without counts.
         users: Table of the users, if users are nested.
-        prepared: Result of the preparation of each step in `options.steps`, by name.
+        prepared: What `Step.prepare` returned, if the options request a step.
         progress: Progress display to update.
         cuts: First question ids of the second and later files of the output.
         selection: The questions to write; None for all questions.
@@ -227,7 +223,7 @@ class SecondPass:
     names: OutputPaths
     provenance: Provenance
     users: UserTable | None = None
-    prepared: Mapping[str, Any] = field(default_factory=dict)
+    prepared: Any = None
     progress: Progress = field(default_factory=Progress)
     cuts: tuple[int, ...] = ()
     selection: Selection | None = None
@@ -330,21 +326,28 @@ class SecondPass:
             paths = sorted((path for path, _ in files), key=self.names.place)
             report.first_file, report.last_file = paths[0], paths[-1]
 
-    def tasks(self, *, is_stored: bool = False) -> Iterator[BucketTask]:
+    def tasks(self, *, is_stored: bool) -> Iterator[BucketTask]:
         """Yield the ranges of question ids, joined if they are smaller than a segment."""
         form = formats.of(self.options)
         enough = form.bytes_of_segments(sum(size for _, size in self.buckets))
-        pending: list[BucketTask] = []
-        for task in self._ranges(is_stored=is_stored):
-            pending.append(task)
-            if enough == form.segment_bytes or sum(part.size for part in pending) >= enough:
-                yield _join(pending, enough)
-                pending = []
-        if pending:
-            yield _join(pending, enough)
+        is_joined, ranges = enough != form.segment_bytes, self._ranges()
+        for number in count():
+            parts = list(islice(ranges, 1))
+            while is_joined and parts and sum(part.size for part in parts) < enough:
+                if (task := next(ranges, None)) is None:
+                    break
+                parts.append(task)
+            if not parts:
+                return
+            yield replace(
+                parts[0],
+                segment_bytes=enough,
+                following=tuple(parts[1:]),
+                temporary=self.spill.temporary(number) if is_stored else None,
+            )
 
-    def _ranges(self, *, is_stored: bool = False) -> Iterator[BucketTask]:
-        numbers = count()
+    def _ranges(self) -> Iterator[BucketTask]:
+        """Yield the ranges of question ids, each for a task."""
         for number, json_bytes in self.buckets:
             blocks = self.spill.blocks(number)
             for ids, size, of_part in divide(number, json_bytes, blocks, self.options):
@@ -357,7 +360,6 @@ class SecondPass:
                     cuts=tuple(cut for cut in self.cuts if ids.start <= cut < ids.stop),
                     users=self.users,
                     prepared=self.prepared,
-                    temporary=self.spill.temporary(next(numbers)) if is_stored else None,
                     strays=self.names.strays_compression,
                     selection=None if is_whole else self.selection,
                 )

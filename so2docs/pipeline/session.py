@@ -264,11 +264,12 @@ class Session:
                 counts = RowCounts.total(step.tallies().values())
                 strays = read_keyless_strays(self.spill)
                 strict.check_table(step.name, counts, step.end.repaired, strays)
-        tallies = [tally for step in self.steps for tally in step.tallies().values()]
-        prepared = {
-            name: find_step(name).prepare(self.spill, self.options, tallies, posts_map, workers)
-            for name in self.options.steps
-        }
+        prepared = None
+        if step_before_merge := find_step(self.options):
+            tallies = [tally for step in self.steps for tally in step.tallies().values()]
+            prepared = step_before_merge.prepare(
+                self.spill, self.options, tallies, posts_map, workers
+            )
         return SecondPass(
             self.spill,
             self.options,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from so2docs import merge
@@ -34,7 +34,7 @@ class BucketTask:
         options: Options of the conversion.
         cuts: First question ids of the output files, except the first file, that start in `ids`.
         users: Table of the users, if users are nested.
-        prepared: Result of the preparation of each step in `options.steps`, by name.
+        prepared: What `Step.prepare` returned.
         temporary: File for the segments; None to keep the segments in memory.
         strays: Compression of the side file.
         selection: The questions to write; None for all questions.
@@ -48,7 +48,7 @@ class BucketTask:
     options: Options
     cuts: tuple[int, ...] = ()
     users: UserTable | None = None
-    prepared: Mapping[str, Any] = field(default_factory=dict)
+    prepared: Any = None
     temporary: str | None = None
     strays: Compression = "none"
     selection: Selection | None = None
@@ -79,7 +79,7 @@ class Step:
             as a subclass that leaves rows out of the usual `RowSink`.
         prepare: Called once between the passes, with the spill, the options, the tallies of all
             tables, the path of the map of posts to their questions, and the workers. The
-            result is in `BucketTask.prepared`.
+            result is `BucketTask.prepared`.
         apply: Called in a worker, with the task, its records, the counts to add to, and the list
             for lines of strays. Returns the changed records, in a context.
     """
@@ -95,7 +95,6 @@ class Step:
     ]
 
 
-def find_step(name: str) -> Step:
-    """Return the step that an option of this name requests; see `Options.steps`."""
-    step: Step = find_hook(f"step {name}")
-    return step
+def find_step(options: Options) -> Step | None:
+    """Return the step that the options request, if any."""
+    return None if options.filters.as_of is None else find_hook("step as_of")

@@ -76,7 +76,7 @@ class BlockWriter(AbstractContextManager["BlockWriter"]):
     def __exit__(self, *exception: object) -> None:
         self._file.close()
 
-    def write(self, bucket: int | None, keys: bytearray, json: bytearray) -> None:
+    def write(self, bucket: int | None, keys: bytes | bytearray, json: bytes | bytearray) -> None:
         """Append a block of keys and JSON, compressed if it is larger than the remaining room."""
         size, raw_size = len(keys) + len(json), len(json)
         is_packed = size > self._room

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import orjson
@@ -20,7 +21,7 @@ from so2docs.options.table import Options
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, integers, walk
 from so2docs.schema import TABLES
 from so2docs.spill import MADE_CHUNK, SEQUENCE_BITS
-from so2docs.store.blocks import Block, BlockReader, BlockWriter, check_blocks_match
+from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.id_map import IdMap
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from so2docs.spill import Spill
 
 _Task = tuple[list[tuple[str, Block]], frozenset[int]]
-_Records = list[tuple[int, bytearray, bytearray]]
+_Records = list[tuple[int | None, bytes | bytearray, bytes | bytearray]]
 
 
 def move_answers(spill: Spill, options: Options, posts_map: str, workers: Workers) -> None:
@@ -52,12 +53,7 @@ def move_answers(spill: Spill, options: Options, posts_map: str, workers: Worker
     if not answers:
         return
     tasks = ((spill.blocks(bucket), frozenset(answers[bucket])) for bucket in sorted(answers))
-    path = spill.new_file(chunk)
-    with BlockWriter(path) as writer:
-        for records in workers.run(_copy_records, tasks):
-            for bucket, keys, json in records:
-                writer.write(bucket, keys, json)
-    spill.commit(chunk, path, writer.blocks, ChunkTally())
+    spill.add_chunk(chunk, chain.from_iterable(workers.run(_copy_records, tasks)), ChunkTally())
 
 
 def _copy_records(task: _Task) -> _Records:

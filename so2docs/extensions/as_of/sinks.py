@@ -285,7 +285,7 @@ class _HistoryOfDate(_OfDate, NestedSink):
             for post_id in sorted(post_ids)
         )
         if keys:
-            self._writer.write(None, bytearray(keys), bytearray())
+            self._writer.write(None, keys, b"")
 
 
 def choose_sink(table: Table) -> type[RowSink]:

@@ -149,7 +149,7 @@ def restore(
     task: BucketTask, blocks: Iterable[merge.BlockData], counts: RowCounts, strays: list[bytes]
 ) -> Iterator[Iterable[merge.BlockData]]:
     """Yield the records of a task with its posts as they were on the date."""
-    prepared: Prepared = task.prepared["as_of"]
+    prepared: Prepared = task.prepared
     with ExitStack() as stack:
         get_title: GetTitle = _no_title
         if prepared.titles is not None:
