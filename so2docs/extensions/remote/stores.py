@@ -43,6 +43,10 @@ class RemoteFiles:
         system, name = find_system(folder)
         return [path.rstrip("/").rpartition("/")[2] for path in system.ls(name, detail=False)]
 
+    def find_system(self, url: str) -> tuple[Any, str]:
+        """Return the fsspec file system of a URL, and the name of the file in it."""
+        return find_system(url)
+
 
 REMOTE_FILES = RemoteFiles()
 

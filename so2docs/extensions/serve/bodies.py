@@ -20,13 +20,11 @@ from markupsafe import Markup
 from so2docs.escape import unescape
 from so2docs.extensions.markdown.elements import ATTRIBUTES
 from so2docs.extensions.markdown.formulas import pieces
-from so2docs.extensions.serve.links import AFTER_ADDRESS, parse_link
+from so2docs.extensions.serve.links import AFTER_ADDRESS, Link, parse_link
 from so2docs.extensions.serve.mathml import mathml
 from so2docs.extensions.sqlite.texts import is_html
 
 Kind = Literal["body", "comment", "title"]
-
-Text = tuple[Kind, str]
 
 # nh3 sets `rel` itself.
 _ATTRIBUTES = {tag: {*names} - {"rel"} for tag, names in ATTRIBUTES.items()}
@@ -82,14 +80,14 @@ class Renderer:
 
     Attributes:
         host: The site's host name, for links without a host; None if unknown.
-        pages: Paths in this reader of linked pages, by `Link.key`.
+        pages: Paths in this reader of linked posts.
         images: Whether images are loaded from their URLs.
         tags: Tags of the question, which suggest the language of its code.
         sign: The delimiter of formulas, `$` or `\$`; empty on sites without formulas.
     """
 
     host: str | None = None
-    pages: Mapping[str, str] = field(default_factory=dict)
+    pages: Mapping[Link, str] = field(default_factory=dict)
     images: bool = False
     tags: tuple[str, ...] = ()
     sign: str = ""
@@ -256,8 +254,8 @@ class Renderer:
         value = value.strip()
         if value.lower().startswith("mailto:"):
             return value
-        if (link := parse_link(value, self.host)) and link.key in self.pages:
-            return self.pages[link.key]
+        if (link := parse_link(value, self.host)) and link in self.pages:
+            return self.pages[link]
         if value.startswith("//"):
             value = f"https:{value}"
         elif value.startswith("/") and self.host:

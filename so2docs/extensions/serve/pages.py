@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -19,7 +20,7 @@ from starlette.routing import Route
 from so2docs.domain import licenses
 from so2docs.extensions.markdown.formulas import without_cut_formula
 from so2docs.extensions.serve import thread
-from so2docs.extensions.serve.bodies import Renderer, Text, mark_words, remove_bidi_controls
+from so2docs.extensions.serve.bodies import Renderer
 from so2docs.extensions.serve.links import Link, find_links
 from so2docs.extensions.serve.query import Query, parse
 from so2docs.extensions.serve.store import (
@@ -28,8 +29,9 @@ from so2docs.extensions.serve.store import (
     LIST_SORTS,
     PAGE,
     SEARCH_SORTS,
+    TAGS_PAGE,
     USER_SORTS,
-    ResultPage,
+    USERS_PAGE,
     Store,
     one_deadline,
     search_all,
@@ -42,7 +44,6 @@ MOST_PAGES = 500
 _MOST_PAGES_OF_ALL_SITES = 25
 _ON_FRONT = 6
 _ON_PROFILE = 10
-_PREFIXES = {"comment": "posts/comments", "user": "users"}
 _TABLES = {
     "comments": "comments",
     "links": "links between questions",
@@ -110,7 +111,6 @@ class Pages:
             "/a/{id:post}": self.post,
             "/a/{id:post}/{user:user}": self.post,
             "/posts/{id:post}": self.post,
-            "/posts/comments/{id:post}": self.comment,
             "/tags": self.tags,
             "/tags/{tag}/info": self.questions,
             "/users": self.users,
@@ -124,18 +124,21 @@ class Pages:
     def _answer(self, template: str, values: Values) -> Response:
         return _answer(self._environment, template, self.common() | values)
 
-    def _list(self, name: str, results: ResultPage, query: Values, values: Values) -> Response:
+    def _list(
+        self, name: str, rows: list[Values], links: PageLinks, query: Values, values: Values
+    ) -> Response:
         """Make the response for one page of a list.
 
         Args:
             name: Name of the list, of its template and its path.
-            results: The rows of the page.
-            query: URL parameters to keep in the links to the previous and next page.
+            rows: The rows of the page.
+            links: The links to the previous and next page.
+            query: URL parameters to keep in these links.
             values: Other values for the template.
         """
         given = {key: value or None for key, value in query.items()}
-        links = _page_links(f"{self.base}/{name}", given, results)
-        values = {"rows": results.rows, "count": results.count, **query, **values, **links}
+        addresses = links.values(f"{self.base}/{name}", given)
+        values = {"rows": rows, "count": links.count, **query, **values, **addresses}
         return self._answer(f"{name}.html", values)
 
     def common(self) -> Values:
@@ -151,37 +154,24 @@ class Pages:
 
     def with_titles(self, rows: Iterable[Values]) -> list[Values]:
         """Copy rows, with titles and snippets as HTML, and tags as lists."""
-        sign, texts_by_row = self.store.sign, []
-        for row in rows:
-            text = row.get("Snippet") or ""
-            text = without_cut_formula(text, sign) if sign else text
-            texts_by_row.append((row, {"title": row["Title"] or "", "snippet": text}))
-        titles = self._titles(text for _, texts in texts_by_row for text in texts.values() if text)
+        sign = self.store.sign
+        renderer = Renderer(sign=sign)
+
+        def as_html(text: str) -> Markup:
+            return renderer.render("title", without_cut_formula(text, sign) if sign else text)
+
         return [
             {
                 **row,
-                **{name: titles.get(text) for name, text in texts.items()},
+                "title": renderer.render("title", row["Title"] or ""),
+                "snippet": as_html(row.get("Snippet") or ""),
                 "tags": orjson.loads(row["Tags"] or "[]") if "Tags" in row else [],
             }
-            for row, texts in texts_by_row
+            for row in rows
         ]
 
-    def _titles(self, texts: Iterable[str]) -> dict[str, Markup]:
-        """Map titles and excerpts to their HTML, with the words of a search marked."""
-        sign = self.store.sign
-        titles = {text: Markup(mark_words(remove_bidi_controls(text))) for text in texts}
-        formulas: list[Text] = [
-            ("title", text) for text in titles if sign and ("$" in text or "\\" in text)
-        ]
-        rendered = self._render(Renderer(sign=sign), formulas)
-        return titles | {text: title for (_, text), title in rendered.items()}
-
-    def _render(self, renderer: Renderer, texts: Iterable[Text]) -> dict[Text, Markup]:
-        """Render texts, and map each text to its HTML."""
-        return {text: renderer.render(*text) for text in dict.fromkeys(texts)}
-
-    def _linked_pages(self, texts: Iterable[str]) -> dict[str, str]:
-        """Map the `Link.key` of each link in the texts to the path of its page in this reader.
+    def _linked_pages(self, texts: Iterable[str]) -> dict[Link, str]:
+        """Map each link in the texts to the path of its page in this reader.
 
         Links to missing pages are left out.
         """
@@ -190,38 +180,20 @@ class Pages:
             links.setdefault(link.host, []).append(link)
         # Include this site even if its database names no host.
         sites = self.sites | {self.store.about.host or "": self}
-        pages: dict[str, str] = {}
+        pages: dict[Link, str] = {}
         for host in links.keys() & sites.keys():
             pages |= sites[host].find_pages(links[host])
         return pages
 
-    def find_pages(self, links: Sequence[Link]) -> dict[str, str]:
-        """Map the `Link.key` of each link to the path of its page; leave out missing pages."""
-        store, ids = self.store, dict[str, set[int]]()
-        for link in links:
-            if link.kind != "tag":
-                ids.setdefault(link.kind, set()).add(int(link.name))
-                ids.setdefault("post", set()).add(int(link.post or 0))
-        questions = store.find_questions(ids.get("post", ()))
-        known: dict[str, Container[int]] = {
-            "comment": store.find_comments(ids.get("comment", ())),
-            "user": store.find_users(ids.get("user", ())),
-        }
+    def find_pages(self, links: Sequence[Link]) -> dict[Link, str]:
+        """Map each link to the path of its page; leave out missing pages."""
+        questions = self.store.find_questions({number for link in links for number in link.posts})
         pages = {}
         for link in links:
-            path = ""
-            if link.kind == "tag":
-                is_known = store.has_tags(link.name)
-                path = f"/questions/tagged/{quote(link.name, safe='+')}" * is_known
-            elif link.kind in known and int(link.name) in known[link.kind]:
-                path = f"/{_PREFIXES[link.kind]}/{int(link.name)}"
-            elif link.kind != "user":
-                # If an answer or a comment is missing, link to its question or post.
-                for number in (int(link.name) if link.kind == "post" else 0, int(link.post or 0)):
-                    if number in questions and not path:
-                        path = f"/{'questions' if questions[number] == number else 'a'}/{number}"
-            if path:
-                pages[link.key] = f"{self.base}{path}"
+            number = next((number for number in link.posts if number in questions), None)
+            if number is not None:
+                kind = "questions" if questions[number] == number else "a"
+                pages[link] = f"{self.base}/{kind}/{number}"
         return pages
 
     def front(self, request: Request) -> Response:
@@ -245,44 +217,35 @@ class Pages:
         return self._answer("front.html", values)
 
     def questions(self, request: Request) -> Response:
-        """Show a list of questions: all, those from a year, or those with all of some tags."""
+        """Show a list of questions: all, or those with all of some tags."""
         sort, page = _choice(request, "sort", LIST_SORTS), page_number(request)
         tags = self.store.tag_names(
             request.path_params.get("tag", request.query_params.get("tag", ""))
         )
-        years = [] if tags else sorted(self.store.about.overview["questions_by_year"])
-        year = request.query_params.get("year", "") if years else ""
-        if year not in ("", *years):
-            raise HTTPException(404, f"There are no questions from the year {year}.")
         unanswered = _is_set(request, "unanswered")
         query = Query(kinds=frozenset({"question"}))
         for tag in tags:
             query.add_tags(tag)
-        if year:
-            query.add("{p}.CreationDate BETWEEN ? AND ?", year, f"{year}~")
         if unanswered:
             query.add("{q}.AnswerCount = 0")
         found = self.store.hits(query, sort)
         rows = self.store.summaries(found.hits[PAGE * (page - 1) : PAGE * page])
-        results = ResultPage(rows, found.total, page=page)
         heading = "Unanswered questions" if unanswered else "Questions"
-        of_what = f" tagged {', '.join(tags)}" if tags else f" of {year}" if year else ""
+        of_what = f" tagged {', '.join(tags)}" if tags else ""
         values = {
             "title": heading + of_what,
             "heading": heading,
-            "rows": self.with_titles(rows),
             "sorts": LIST_SORTS,
             "tags": tags,
-            "years": years if len(years) > 1 else [],
             **self._described(tags[0] if len(tags) == 1 else None),
         }
         parameters = {
             "tag": " ".join(tags),
-            "year": year,
             "sort": sort,
             "unanswered": "1" if unanswered else None,
         }
-        return self._list("questions", results, parameters, values)
+        links = PageLinks(page, found.total, PAGE)
+        return self._list("questions", self.with_titles(rows), links, parameters, values)
 
     def unanswered(self, request: Request) -> Response:
         """Redirect to the questions without an answer."""
@@ -304,13 +267,15 @@ class Pages:
 
     def _body(self, renderer: Renderer, body: str) -> Markup | None:
         """Convert a body to safe HTML; None if it is empty."""
-        return self._render(renderer, [("body", body)])["body", body] if body else None
+        return renderer.render("body", body) if body else None
 
     def tags(self, request: Request) -> Response:
         """Show all tags, or those whose names contain a string."""
         like = request.query_params.get("like", "").strip()
-        results = self.store.tags(like, page_number(request))
-        return self._list("tags", results, {"like": like}, {"title": "Tags"})
+        page = page_number(request)
+        rows, count = self.store.tags(like, page)
+        links = PageLinks(page, count, TAGS_PAGE)
+        return self._list("tags", rows, links, {"like": like}, {"title": "Tags"})
 
     def users(self, request: Request) -> Response:
         """Show all users, or those whose names contain a string."""
@@ -321,10 +286,11 @@ class Pages:
             )
         like = request.query_params.get("like", "").strip()
         sort = _choice(request, "sort", tuple(USER_SORTS))
-        results = self.store.users(like, sort, page_number(request))
+        page = page_number(request)
+        rows, count = self.store.users(like, sort, page)
         values = {"title": "Users", "sorts": list(USER_SORTS)}
-        query = {"like": like, "sort": sort}
-        return self._list("users", results, query, values)
+        links = PageLinks(page, count, USERS_PAGE)
+        return self._list("users", rows, links, {"like": like, "sort": sort}, values)
 
     def user(self, request: Request) -> Response:
         """Show a user with their best or latest questions and answers."""
@@ -387,7 +353,6 @@ class Pages:
         if images:
             request.state.images = "'self' https: http:"
         count = len(answer_ids)
-        results = ResultPage([], count, page=page, size=ANSWERS_PAGE)
         query = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
         path = f"{self.base}/questions/{question_id}"
         links, originals = self._links(question_id)
@@ -400,15 +365,14 @@ class Pages:
             "sort": sort,
             "sorts": ANSWER_SORTS,
             "links": links,
-            **_page_links(path, query, results),
+            **PageLinks(page, count, ANSWERS_PAGE).values(path, query),
         }
         return self._answer("question.html", values)
 
     def _complete(self, document: Values, *, images: bool) -> Values:
-        texts = list(thread.document_texts(document))
-        tags = tuple(document["Tags"])
-        renderer = self._renderer((text for _, text in texts), images=images, tags=tags)
-        return thread.complete(document, self._render(renderer, texts), self.store.about.host)
+        texts, tags = thread.list_texts(document), tuple(document["Tags"])
+        renderer = self._renderer(texts, images=images, tags=tags)
+        return thread.complete(document, renderer, self.store.about.host)
 
     def _links(self, question_id: int) -> tuple[list[Values], list[Values]]:
         """Find the questions linked to or from a question, and those that it is a duplicate of."""
@@ -439,15 +403,6 @@ class Pages:
         post_id, question_id = self._find_post(request)
         fragment = f"answer-{post_id}" if question_id != post_id else ""
         return self._lead_to(post_id, question_id, fragment)
-
-    def comment(self, request: Request) -> Response:
-        """Redirect to a comment on the page of its question."""
-        comment_id = request.path_params["id"]
-        post_id = self.store.find_comments([comment_id]).get(comment_id)
-        question_id = None if post_id is None else self.store.find_question(post_id)
-        if post_id is None or question_id is None:
-            raise HTTPException(404, f"There is no comment {comment_id} here.")
-        return self._lead_to(post_id, question_id, f"comment-{comment_id}")
 
     def _lead_to(self, post_id: int, question_id: int, fragment: str) -> Response:
         """Redirect to a post on the page of its question; answers may be on later pages."""
@@ -487,8 +442,12 @@ def all_sites_routes(sites: list[Pages], environment: Environment) -> list[Route
     return [Route("/", front), Route("/search", search)]
 
 
-def _find(sites: Sequence[Pages], query: Query, sort: str, page: int) -> ResultPage:
-    """Return a page of a search's results, merged from all sites."""
+def _find(
+    sites: Sequence[Pages], query: Query, sort: str, page: int
+) -> tuple[list[Values], int, bool]:
+    """Return a page of a search's results, merged from all sites, as `search_all` does."""
+    if query.is_empty:
+        return [], 0, False
     pages = {site.store: site for site in sites}
     stores = list(pages)
     hits, count, is_cut = search_all(stores, query, sort, PAGE * page)
@@ -498,7 +457,7 @@ def _find(sites: Sequence[Pages], query: Query, sort: str, page: int) -> ResultP
         named = {"base": site.base, "Site": store.about.title} if len(sites) > 1 else {}
         excerpts = store.summaries([hit for _, hit in run], query.words)
         rows += [row | named for row in site.with_titles(excerpts)]
-    return ResultPage(rows, count, is_cut, page)
+    return rows, count, is_cut
 
 
 def _search(
@@ -521,17 +480,19 @@ def _search(
     if sort == "relevance" and not query.has_words:
         sort = "newest"
     with one_deadline():
-        results = ResultPage([], page=page) if query.is_empty else _find(sites, query, sort, page)
-    path = f"{base}/search"
+        rows, count, is_cut = _find(sites, query, sort, page)
     return {
         "title": f"Search: {text}" if text else "Search",
         "q": text,
         "query": query,
-        "found": results,
+        "count": count,
+        "is_cut": is_cut,
         "sort": sort,
         "sorts": [name for name in SEARCH_SORTS if query.has_words or name != "relevance"],
-        "rows": results.rows,
-        **_page_links(path, {"q": text, "sort": sort}, results, most_pages),
+        "rows": rows,
+        **PageLinks(page, count, PAGE, most_pages).values(
+            f"{base}/search", {"q": text, "sort": sort}
+        ),
     }
 
 
@@ -541,22 +502,38 @@ def _address(path: str, query: Values) -> str:
     return f"{path}?{urlencode(values, quote_via=quote)}" if values else path
 
 
-def _page_links(path: str, query: Values, results: ResultPage, most: int = MOST_PAGES) -> Values:
-    """Return the page number, the number of pages, and the paths of the previous and next page.
+@dataclass(frozen=True, slots=True)
+class PageLinks:
+    """Links between the pages of a list.
 
-    The number of pages is None if it is above `most`; the path of a missing page is None.
+    Attributes:
+        page: Page number.
+        count: Number of rows on all pages.
+        size: Number of rows per page.
+        most: Number of the last page that can be requested.
     """
 
-    def address(number: int) -> str:
-        return _address(path, query | {"page": number if number > 1 else None})
+    page: int
+    count: int
+    size: int
+    most: int = MOST_PAGES
 
-    page, pages = results.page, max(1, -(-results.count // results.size))
-    return {
-        "page": page,
-        "pages": pages if pages <= most else None,
-        "previous": address(page - 1) if page > 1 else None,
-        "next": address(page + 1) if results.has_more and page < most else None,
-    }
+    def values(self, path: str, query: Values) -> Values:
+        """Return the page number, the number of pages, and the previous and next page's paths.
+
+        The number of pages is None if it is above `most`; the path of a missing page is None.
+        """
+
+        def address(number: int) -> str:
+            return _address(path, query | {"page": number if number > 1 else None})
+
+        page, pages = self.page, max(1, -(-self.count // self.size))
+        return {
+            "page": page,
+            "pages": pages if pages <= self.most else None,
+            "previous": address(page - 1) if page > 1 else None,
+            "next": address(page + 1) if page < min(pages, self.most) else None,
+        }
 
 
 def _answer(environment: Environment, template: str, values: Values) -> Response:

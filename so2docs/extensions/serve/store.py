@@ -31,9 +31,10 @@ from so2docs.extensions.serve.query import (
 )
 from so2docs.extensions.sqlite.about import About, connect
 from so2docs.extensions.sqlite.texts import html_to_text
-from so2docs.extensions.tables.sqlite_writer import SEARCH
 from so2docs.plugin import DUMP, OutputError
 
+SEARCH = "posts_fts"
+"""The full-text index of a database; its row ids are those of the posts."""
 PAGE = 20
 TAGS_PAGE = 60
 USERS_PAGE = 40
@@ -84,6 +85,8 @@ SEARCH_SORTS = ("relevance", "newest", "score")
 USER_SORTS = {"reputation": "Reputation DESC, Id", "name": "DisplayName, Id", "newest": "Id DESC"}
 
 Row = dict[str, Any]
+Page = tuple[list[Row], int]
+"""The rows of a page of a list, and the number of rows on all pages."""
 Hit = tuple[bool, int, Any]
 """A search result: whether it is an answer, its id, and the value by which it is sorted."""
 
@@ -105,30 +108,6 @@ class Found:
     hits: list[Hit]
     total: int
     is_cut: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ResultPage:
-    """A page of results.
-
-    Attributes:
-        rows: The results.
-        count: Number of all results.
-        is_cut: Whether more posts match than were examined.
-        page: Page number.
-        size: Number of results per page.
-    """
-
-    rows: list[Row]
-    count: int = 0
-    is_cut: bool = False
-    page: int = 1
-    size: int = PAGE
-
-    @property
-    def has_more(self) -> bool:
-        """Whether there is a next page."""
-        return self.count > self.size * self.page
 
 
 class Store:
@@ -210,11 +189,10 @@ class Store:
         with self._connection() as connection:
             return [dict(row) for row in connection.execute(sql, values)]
 
-    def _page(self, sql: str, page: int, size: int, counted: str, **values: Any) -> ResultPage:
+    def _page(self, sql: str, page: int, size: int, counted: str, **values: Any) -> Page:
         """Read a page of the rows of a statement, and count the rows of `counted`."""
         rows = self._rows(f"{sql} LIMIT {size} OFFSET {size * (page - 1)}", **values)
-        count = self._value(f"SELECT count(*) FROM {counted}", **values)
-        return ResultPage(rows, count, page=page, size=size)
+        return rows, self._value(f"SELECT count(*) FROM {counted}", **values)
 
     def _value(self, sql: str, **values: Any) -> Any:
         with self._connection() as connection:
@@ -298,18 +276,6 @@ class Store:
         """Find the id of a post's question; None if the post does not exist."""
         return self.find_questions([post_id]).get(post_id)
 
-    def find_comments(self, comment_ids: Iterable[int]) -> dict[int, int]:
-        """Map the ids of comments in this database to the ids of their posts."""
-        return self._column("Comments", "PostId", comment_ids) if self.has("comments") else {}
-
-    def find_users(self, user_ids: Iterable[int]) -> set[int]:
-        """Return the ids of those users who have a page in this reader."""
-        ids = _comma_separated(user_ids)
-        columns = [("Posts", "OwnerUserId"), *[("Users", "Id")] * self.has("users")]
-        selects = (f"SELECT {column} AS Id FROM {table} WHERE {column} IN ({ids})"
-                   for table, column in columns)  # fmt: skip
-        return {row["Id"] for row in self._rows(" UNION ".join(selects))}
-
     def linked_questions(self, question_id: int) -> list[Row]:
         """Find questions linked from a question, and (`is_from`) questions that link to it."""
         if not self.has("links"):
@@ -324,15 +290,6 @@ class Store:
             "WHERE l.RelatedPostId = :id AND q.Id <> :id ORDER BY 5, 3 DESC LIMIT 60",
             id=question_id,
         )
-
-    def titles(self, question_ids: Iterable[int]) -> dict[int, str | None]:
-        """Map the ids of questions in this database to their titles."""
-        return self._column("questions", "Title", question_ids)
-
-    def _column(self, table: str, column: str, ids: Iterable[int]) -> dict[int, Any]:
-        """Map the ids of rows in this database to the values of a column."""
-        rows = self._rows(f"SELECT Id, {column} FROM {table} WHERE Id IN ({_comma_separated(ids)})")
-        return {row["Id"]: row[column] for row in rows}
 
     # Posts.
 
@@ -454,11 +411,6 @@ class Store:
         """Return the number of questions with a tag; 0 if the tag is unknown."""
         return self._value("SELECT Questions FROM tag_counts WHERE Tag = :name", name=name) or 0
 
-    def has_tags(self, names: str) -> bool:
-        """Whether every tag in a URL, such as `a+b`, has questions."""
-        tags = self.tag_names(names)
-        return bool(tags) and all(map(self.tag, tags))
-
     def tag_texts(self, name: str) -> Row:
         """Return the description of a tag: `Excerpt` (text) and `Wiki` (HTML), None if missing."""
         missing: Row = {"Excerpt": None, "Wiki": None}
@@ -482,7 +434,7 @@ class Store:
         names = [name for name in names if name][:_MOST_TAGS]
         return [name if self.tag(name) else name.lower() for name in names]
 
-    def tags(self, like: str, page: int) -> ResultPage:
+    def tags(self, like: str, page: int) -> Page:
         """Return a page of the tags whose names contain a string, the most frequent first."""
         source = "tag_counts WHERE instr(lower(Tag), lower(:like))"
         sql = f"SELECT Tag AS Name, Questions FROM {source} ORDER BY Questions DESC, Tag"
@@ -490,7 +442,7 @@ class Store:
 
     # People.
 
-    def users(self, like: str, sort: str, page: int) -> ResultPage:
+    def users(self, like: str, sort: str, page: int) -> Page:
         """Return a page of the users whose names contain a string, in an order of `USER_SORTS`."""
         source = "Users WHERE DisplayName IS NOT NULL"
         source += " AND instr(lower(DisplayName), lower(:like))" * bool(like)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
-from markupsafe import Markup
-
 from so2docs.domain import license_at, license_url
-from so2docs.extensions.serve.bodies import Text
+from so2docs.extensions.serve.bodies import Renderer
 
 Values = dict[str, Any]
 
 
-def document_texts(document: Values) -> Iterator[Text]:
-    """Yield the title, bodies and comments of a document for rendering, each with its kind."""
-    yield "title", question_title(document)
-    for post in _posts(document):
-        yield "body", _text(post, "Body")
-        for comment in post["Comments"]:
-            yield "comment", _text(comment, "Text")
+def list_texts(document: Values) -> list[str]:
+    """List the bodies and comments of a document, which may have links."""
+    posts = _posts(document)
+    comments = (comment for post in posts for comment in post["Comments"])
+    return [*(_text(post, "Body") for post in posts), *(_text(row, "Text") for row in comments)]
 
 
 def question_title(question: Values) -> str:
@@ -27,28 +22,28 @@ def question_title(question: Values) -> str:
     return str(question.get("Title") or f"Question {question['Id']}")
 
 
-def complete(document: Values, rendered: Mapping[Text, Markup], host: str | None) -> Values:
+def complete(document: Values, renderer: Renderer, host: str | None) -> Values:
     """Add what the page of a question shows to the question, its answers and their rows.
 
     These are the HTML of the texts, the authors, and the licence and the source of each post.
 
     Args:
         document: The question with its answers in the order of the page, which is changed.
-        rendered: The HTML of each text of the document.
+        renderer: Renders the texts.
         host: The site's host name.
     """
     for post in _posts(document):
         name = _text(post, "ContentLicense") or license_at(post.get("CreationDate"))
         kind = "a" if "ParentId" in post else "q"
-        post["html"] = rendered["body", _text(post, "Body")]
+        post["html"] = renderer.render("body", _text(post, "Body"))
         post["license"] = name and {"name": name, "address": license_url(name)}
         post["source"] = f"https://{host}/{kind}/{post['Id']}" if host else None
         post["owner"], post["editor"] = _user(post, "Owner"), _user(post, "LastEditor")
         for row in (*post["Comments"], *post["Bounties"]):
             row["owner"] = _user(row, "User")
         for comment in post["Comments"]:
-            comment["html"] = rendered["comment", _text(comment, "Text")]
-    document["heading"] = rendered["title", question_title(document)]
+            comment["html"] = renderer.render("comment", _text(comment, "Text"))
+    document["heading"] = renderer.render("title", question_title(document))
     document["has_images"] = any("<img" in _text(post, "Body") for post in _posts(document))
     return document
 

@@ -59,24 +59,11 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
                 document = cast(dict[str, Any], docs[question_id])
                 pages.append(as_page(document, shutil.get_terminal_size().columns))
     if pages:
-        _show_text("\n\n\n".join(pages))
+        text = "\n\n\n".join(pages)
+        # https://no-color.org
+        is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        click.echo(click.unstyle(text) if is_plain else text)
     for error in missing[:-1]:
         say(error)
     if missing:
         raise missing[-1]
-
-
-def _show_text(text: str) -> None:
-    """Print a text with styles, through a pager if the terminal is too short.
-
-    Colours are stripped for `NO_COLOR` (https://no-color.org), `dumb` terminals, and output that is
-    not a terminal.
-    """
-    is_dumb = os.environ.get("TERM") == "dumb"
-    if is_dumb or os.environ.get("NO_COLOR"):
-        text = click.unstyle(text)
-    is_long = text.count("\n") + 1 >= shutil.get_terminal_size().lines
-    if is_long and sys.stdout.isatty() and sys.stdin.isatty() and not is_dumb:
-        click.echo_via_pager(text)
-    else:
-        click.echo(text)

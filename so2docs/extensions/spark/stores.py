@@ -7,7 +7,7 @@ import shutil
 import uuid
 
 from so2docs.dump.storage import is_url
-from so2docs.extensions.remote.stores import find_system
+from so2docs.plugin import find_hook
 
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
 """Protocols of stores in which an upload appears as a whole, under its final name."""
@@ -23,7 +23,7 @@ def join(folder: str, *names: str) -> str:
 def make_folder(folder: str) -> None:
     """Create a folder and its parents, if the store has folders."""
     if is_url(folder):
-        system, name = find_system(folder)
+        system, name = find_hook("remote files").find_system(folder)
         system.makedirs(name, exist_ok=True)
     else:
         os.makedirs(folder, exist_ok=True)
@@ -32,7 +32,7 @@ def make_folder(folder: str) -> None:
 def remove(path: str) -> None:
     """Remove a file, or a folder with its content, if it exists."""
     if is_url(path):
-        system, name = find_system(path)
+        system, name = find_hook("remote files").find_system(path)
         if system.exists(name):
             system.rm(name, recursive=True)
     elif os.path.isdir(path):
@@ -44,7 +44,7 @@ def remove(path: str) -> None:
 def write(path: str, data: bytes) -> None:
     """Write a small file to a path or URL, replacing an earlier file."""
     if is_url(path):
-        system, name = find_system(path)
+        system, name = find_hook("remote files").find_system(path)
         system.pipe_file(name, data)
         return
     draft = f"{path}.{uuid.uuid4().hex}"
@@ -62,7 +62,7 @@ def publish(source: str, path: str) -> None:
     if not is_url(path):
         os.replace(source, path)
         return
-    system, name = find_system(path)
+    system, name = find_hook("remote files").find_system(path)
     protocols = {system.protocol} if isinstance(system.protocol, str) else {*system.protocol}
     if protocols & _OBJECT_STORES:
         system.put_file(source, name)

@@ -17,7 +17,7 @@ class FlatTable(Counts):
 
     Attributes:
         name: Name of the table.
-        path: File, folder or database of the table.
+        path: File or database of the table.
         rows: Number of rows in the dump.
         written: Number of rows written.
         filtered: Number of rows excluded by a filter.
@@ -25,8 +25,7 @@ class FlatTable(Counts):
         strays: Number of rows without a usable `Id`, and of malformed rows, by reason.
         misfits: Number of rows with a value in `Other`.
         repaired_characters: Number of characters replaced by U+FFFD.
-        files: Number of files; 1 for a database, which contains all tables.
-        bytes: Total size of the files in bytes.
+        bytes: Size of the file in bytes; that of the database, which contains all tables.
         is_new: Whether this call wrote the table.
     """
 
@@ -39,7 +38,6 @@ class FlatTable(Counts):
     strays: Counter[str] = field(default_factory=Counter)
     misfits: int = 0
     repaired_characters: int = 0
-    files: int = 0
     bytes: int = 0
     is_new: bool = True
 
@@ -58,8 +56,7 @@ class FlatTable(Counts):
         if self.misfits:
             parts.append(f"{self.misfits:,} with values in Other")
         state = "" if self.is_new else ", up to date"
-        files = f" in {self.files:,} files" if self.files > 1 else ""
-        return f"{', '.join(parts)} -> {self.path}{files} ({as_size(self.bytes)}{state})"
+        return f"{', '.join(parts)} -> {self.path} ({as_size(self.bytes)}{state})"
 
 
 @dataclass(slots=True, repr=False)

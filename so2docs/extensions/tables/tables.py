@@ -365,7 +365,7 @@ class TableRun:
             state = writer.finish()
             files.add(path, state)
             for table in results:
-                table.files, table.bytes = 1, state.size
+                table.bytes = state.size
                 table.repeated = writer.repeated[table.name]
                 table.written -= table.repeated
         return results

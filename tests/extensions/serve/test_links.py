@@ -15,25 +15,20 @@ from so2docs.extensions.serve.links import Link, find_links, parse_link
 TEA, BEER = "tea.stackexchange.com", "alcohol.stackexchange.com"
 
 
-def test_addresses_of_pages() -> None:
+def test_addresses_of_posts() -> None:
     for address, link in (
-        ("/questions/1", (TEA, "post", "1", "1")),
-        ("//tea.stackexchange.com/questions/1/x/2?noredirect=1#2", (TEA, "post", "2", "1")),
-        ("http://www.tea.stackexchange.com/questions/1/x#5", (TEA, "post", "5", "1")),
-        ("https://beer.stackexchange.com/q/1/55", (BEER, "post", "1", "")),
-        ("https://alcohol.stackexchange.com/a/2/", (BEER, "post", "2", "")),
-        ("/posts/2", (TEA, "post", "2", "")),
+        ("/questions/1", (TEA, (1,))),
+        ("//tea.stackexchange.com/questions/1/x/2?noredirect=1#2", (TEA, (2, 1))),
+        ("http://www.tea.stackexchange.com/questions/1/x#5", (TEA, (5, 1))),
+        ("https://beer.stackexchange.com/q/1/55", (BEER, (1,))),
+        ("https://alcohol.stackexchange.com/a/2/", (BEER, (2,))),
+        ("/posts/2", (TEA, (2,))),
+        ("/questions/1/x#comment7_3", (TEA, (3, 1))),
         ("/posts/2/revisions", None),
-        ("/questions/1/x#comment7_1", (TEA, "comment", "7", "1")),
-        ("/posts/comments/7", (TEA, "comment", "7", "")),
-        ("/users/-1/community?tab=answers", (TEA, "user", "-1", "")),
-        ("/tags/c%2B%2B/info", (TEA, "tag", "c++", "")),
-        ("/questions/tagged/a+or+b?sort=newest", (TEA, "tag", "a+or+b", "")),
-        ("/search?tab=votes&q=hot%20tea", None),
+        ("/posts/comments/7", None),
+        ("/users/-1/community?tab=answers", None),
+        ("/questions/tagged/a", None),
         ("https://tea.stackexchange.com", None),
-        ("/questions/ask", None),
-        ("/posts/2/edit", None),
-        ("/help/badges", None),
         ("ftp://tea.stackexchange.com/q/1", None),
         ("https://[tea/q/1", None),
         ("q/1", None),
@@ -68,29 +63,20 @@ LINKS = {
     "https://beer.stackexchange.com/questions/3/x": "/beer/questions/3",
     "https://alcohol.stackexchange.com/a/4/9": "/beer/a/4",
     "https://alcohol.stackexchange.com/questions/3/x/99#99": "/beer/questions/3",
-    "https://alcohol.stackexchange.com/posts/comments/70": "/beer/posts/comments/70",
-    "https://alcohol.stackexchange.com/q/3#comment70_4": "/beer/posts/comments/70",
     "https://alcohol.stackexchange.com/q/3#comment71_4": "/beer/a/4",
     "/questions/1#comment72_1": "/tea/questions/1",
-    "https://alcohol.stackexchange.com/users/8/ann": "/beer/users/8",
-    "https://alcohol.stackexchange.com/tags/hot/info": "/beer/questions/tagged/hot",
-    "/questions/tagged/hot": "/tea/questions/tagged/hot",
     "/questions/1": "/tea/questions/1",
 }
 OUTSIDE = [
     "https://alcohol.stackexchange.com/q/999",
-    "https://alcohol.stackexchange.com/tags/cold",
-    "https://alcohol.stackexchange.com/users/999",
-    "https://alcohol.stackexchange.com/users",
-    "https://alcohol.stackexchange.com/posts/3/revisions",
-    "https://alcohol.stackexchange.com/questions/ask",
+    "https://alcohol.stackexchange.com/tags/hot",
+    "https://alcohol.stackexchange.com/users/8",
     "https://coffee.stackexchange.com/q/3",
 ]
 
 
 def test_links_to_all_sites_of_the_reader(tmp_path: Path) -> None:
-    comments = [{"Id": 70, "PostId": 4, "Text": "see"}]
-    answer = {"Id": 4, "ParentId": 3, "Score": 0, "Body": "b", "Comments": comments}
+    answer = {"Id": 4, "ParentId": 3, "Score": 0, "Body": "b"}
     make_database([post(1, links(*LINKS, *OUTSIDE))], tmp_path / "tea.db", site=TEA)
     make_database([post(3, links("/q/3"), Answers=[answer], OwnerUserId=8)],
                       tmp_path / "beer.db", site=BEER)  # fmt: skip
@@ -102,6 +88,3 @@ def test_links_to_all_sites_of_the_reader(tmp_path: Path) -> None:
         assert hrefs == [*paths, *OUTSIDE]
         for path in paths:
             assert client.get(path, follow_redirects=True).status_code == 200
-        to = client.get(f"{prefix['beer']}/posts/comments/70").headers["location"]
-        assert to == f"{prefix['beer']}/questions/3#comment-70"
-        assert 'id="comment-70"' in client.get(to).text

@@ -7,9 +7,10 @@ import time
 import pytest
 
 from so2docs.extensions.serve.bodies import Kind, Renderer
+from so2docs.extensions.serve.links import Link
 
 HOST = "bread.stackexchange.com"
-SITE = Renderer(HOST, {f"{HOST} post 5 ": "/a/5"}, sign="$")
+SITE = Renderer(HOST, {Link(HOST, (5,)): "/a/5"}, sign="$")
 
 
 @pytest.mark.parametrize(

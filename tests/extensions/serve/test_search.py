@@ -212,13 +212,12 @@ def test_lists(sort: str, tmp_path: Path) -> None:
     make_database(site(), tmp_path / "q.db")
     with asked(tmp_path / "q.db") as client:
         for filters in ("", "tag=odd", "tag=rare", "tag=nosuch", "tag=even+rare", "tag=rare+odd",
-                        "year=2013", "unanswered=1", "tag=odd&unanswered=1"):  # fmt: skip
+                        "unanswered=1", "tag=odd&unanswered=1"):  # fmt: skip
             given = dict(part.split("=") for part in filters.split("&") if part)
             expected = [
                 q["Id"]
                 for q in sorted(site(), key=KEYS[sort])
                 if {*given.get("tag", "").split("+")} - {""} <= {*q["Tags"]}
-                and q["CreationDate"].startswith(given.get("year", ""))
                 and not ("unanswered" in given and q["Answers"])
             ]
             for page in (1, 2):
@@ -446,8 +445,9 @@ def test_states_and_links(tmp_path: Path) -> None:
         link(3, 1, 99, "linked"),
         link(5, 1, 2, "linked"),
     ]
+    documents[2]["ClosedDate"] = "2024-01-02T03:04:05.000"
     documents[3]["Links"] = [link(4, 4, 1, "linked")]
-    make_database(documents, tmp_path / "q.db")
+    make_database(documents, tmp_path / "q.db", site="ja.stackoverflow.com")
     with asked(tmp_path / "q.db") as client:
         page = client.get("/questions/1").text
         closed = 'Closed</span> <span class="day">2020-02-02</span>, a duplicate of '
@@ -461,6 +461,10 @@ def test_states_and_links(tmp_path: Path) -> None:
         assert "/questions/99" not in page
         assert "community wiki" in page
         assert "duplicate of this" in client.get("/questions/2").text
+        page = client.get("/questions/3").text
+        assert 'Closed</span> <span class="day">2024-01-02</span>' in page
+        assert ", a duplicate of" not in page
+        assert '<main id="main" tabindex="-1" lang="ja">' in page
         assert '<span class="closed">closed</span>' in client.get("/questions").text
 
 

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,6 @@ PAGES = {
     "/questions/tagged/c++": ["Links &amp; &lt;images&gt;", "1 question<"],
     "/questions/tagged/bread+c++": ["1 question<", 'href="/questions?tag=c%2B%2B"'],
     "/questions/tagged/c%2B%2B+bread": ["1 question<", "Links &amp; &lt;images&gt;"],
-    "/questions?year=2024": ["Questions of 2024", "Why does my sourdough"],
     "/questions?unanswered=1": ["Links &amp; &lt;images&gt;"],
     "/tags": ["sourdough"],
     "/tags?like=ferm": ["fermentation"],
@@ -56,7 +54,8 @@ PAGES = {
     "/search?q=%5Bbread%5D": ["Why does my sourdough"],
     "/search?q=user:14": ["Links &amp; &lt;images&gt;"],
     "/questions/1": ["Léo Brun", "<code>autolyse</code>", "accepted", "CC BY-SA 4.0",
-                     f'href="https://{HOST}/q/1"', "&lt;b&gt;that&lt;/b&gt;", "1,204"],
+                     f'href="https://{HOST}/q/1"', "&lt;b&gt;that&lt;/b&gt;", "1,204",
+                     "bounty of 50 by"],
     "/questions/1/any-title": ["Why does my sourdough"],
 }  # fmt: skip
 
@@ -94,8 +93,6 @@ def test_every_answer_has_the_headers(client: Any) -> None:
         ("/questions?sort=size", 400),
         ("/tags/bread/info", 200),
         ("/questions/tagged/" + "a+b" * 300, 200),
-        ("/questions?year=202", 404),
-        ("/questions?year=%27%00", 404),
         ("/questions?page=-4", 200),
         ("/questions?page=x", 200),
         ("/questions?page=99999", 200),
@@ -169,28 +166,6 @@ def test_nothing_hostile_gets_through_as_markup(tmp_path: Path) -> None:
                 assert not re.search(r"\son\w+\s*=", re.sub(r'"[^"]*"', '""', tag)), tag
                 assert not re.search(r'(?:href|src)="\s*(?:javascript|data|vbscript)', tag, re.I)
             assert page.count("<script") == 1
-
-
-def test_the_state_of_a_question(client: Any) -> None:
-    page = text_of_page(client.get("/questions/901").text)
-    original = "Why does my sourdough rise overnight but collapse in the oven?"
-    assert f"Closed 2024-05-04, a duplicate of {original}" in page
-    page = text_of_page(client.get("/questions/1").text)
-    assert "bounty of 50 by Ada, 2024-05-09" in page
-
-
-def test_a_closed_question_without_an_original(tmp_path: Path) -> None:
-    closed = {"Id": 1, "ClosedDate": "2024-01-02T03:04:05.000", "Title": "t", "Answers": []}
-    make_database([closed], tmp_path / "q.db", site="ja.stackoverflow.com")
-    with asked(tmp_path / "q.db") as client:
-        page = client.get("/questions/1").text
-    assert "Closed 2024-01-02" in text_of_page(page)
-    assert '<main id="main" tabindex="-1" lang="ja">' in page
-
-
-def text_of_page(page: str) -> str:
-    """Return the text of a page, with single spaces."""
-    return " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
 
 
 @pytest.mark.parametrize(
