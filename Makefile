@@ -1,5 +1,7 @@
 # make demo: install, convert a sample, show the first document.   make test: install, lint, check types, test.
 # make fuzz: convert damaged dumps for ten minutes.   SO2DOCS_LONG=1 make test test-long: test with more rounds.
+# Python compiles the package and the tests once, also where this variable is set.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= $(if $(filter Windows_NT,$(OS)),python,python3)
 VENV ?= .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)

@@ -109,3 +109,9 @@ def unmeasured() -> dict[str, str]:
     in a signal handler leaves locked, and writes a file at the end.
     """
     return {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}
+
+
+def with_programs() -> dict[str, str]:
+    """Return the environment for a shell that finds the programs of this Python environment."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PYTHONUTF8": "1"}
