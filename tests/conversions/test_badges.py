@@ -117,13 +117,6 @@ def test_some_fields_of_badges(site: Path) -> None:
         so2docs.documents(site, nest="users", fields="Id,Owner.Badges")
 
 
-def test_strict_names_a_badge_without_its_user(site: Path, tmp_path: Path) -> None:
-    write_dump(site / "Badges.xml", *BADGES[:8])
-    write_dump(site / "Users.xml", row(Id=5, DisplayName="Ada"))
-    with pytest.raises(so2docs.StrictError, match=r"badge_without_user: .*-1"):
-        so2docs.convert(site / "Posts.xml", tmp_path / "q.jsonl", nest="badges", errors="strict")
-
-
 def test_formats_hold_badges(site: Path, tmp_path: Path) -> None:
     nested = {"nest": ["all", "badges"], "jobs": 1}
     expected_documents = expected(site)

@@ -7,11 +7,9 @@ import os
 import random
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.dumps import END, START, answer, dump_of, question, row, unpacked, write_dump
-from support.interruptions import stopped_between_passes
+from support.dumps import END, START, answer, dump_of, question, unpacked, write_dump
 from support.judge import check, mutated
 from support.places import LONG, SAMPLES
 
@@ -197,73 +195,6 @@ def test_allowed_character(form: bytes, tmp_path: Path) -> None:
     good = b'<row Id="1" PostTypeId="1" Title="' + form + b'" />'
     dump, output = write_dump(tmp_path / "Posts.xml", good), tmp_path / "questions.jsonl.gz"
     assert so2docs.convert(dump, output, jobs=1, errors="strict").repaired_characters == 0
-
-
-STRAYS = {
-    "answer_without_parent_id": [row(Id=9, PostTypeId=2)],
-    "missing_post_type_id": [row(Id=9)],
-    "invalid_id": [row(Id="x", PostTypeId=1)],
-    "question_not_in_dump": [answer(9, 77)],
-    "repeated_id": [question(1)],
-}
-
-
-@pytest.mark.parametrize("reason", STRAYS)
-def test_strict_names_the_stray(reason: str, tmp_path: Path) -> None:
-    dump = write_dump(tmp_path / "Posts.xml", question(1), question(2), *STRAYS[reason])
-    error = failure(dump, tmp_path, errors="strict", chunk_bytes=40)
-    assert isinstance(error, so2docs.StrictError)
-    assert f"has a stray, {reason}" in str(error)
-    assert "without errors='strict', the dump is converted, and the report counts" in str(error)
-    if reason in ("question_not_in_dump", "repeated_id"):
-        post_id = 9 if reason == "question_not_in_dump" else 1
-        assert f'"Id":{post_id},' in str(error)
-        with pytest.raises(so2docs.StrictError, match=reason):
-            list(so2docs.documents(dump, jobs=1, errors="strict"))
-    else:
-        place = dump.read_bytes().rindex(b"<row")
-        assert f"at byte {place}, line 5, after post 2" in str(error)
-        check_excerpt(error, tmp_path, errors="strict")
-
-
-@pytest.mark.parametrize(
-    "options", [{"drop_users": "nines.txt"}, {"drop_fabricated": True}, {"min_score": 1}], ids=list
-)
-def test_strict_ignores_filtered_rows(
-    options: dict[str, Any], core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("nines.txt").write_text("9\n")
-    left_out = {
-        "drop_users": row(Id=9, PostTypeId=2, OwnerUserId=9),
-        "drop_fabricated": row(Id=1_000_000_001, PostTypeId=2),
-        "min_score": question(9, Score=0),
-    }
-    rows = [left_out[name] for name in options]
-    dump = write_dump(tmp_path / "Posts.xml", *rows, question(1, Score=1))
-    report = so2docs.convert(
-        dump, tmp_path / "q.jsonl", jobs=1, errors="strict", core=core, **options
-    )
-    assert report.filtered == 1
-    # A comment before the first row is a piece of the slice without a row.
-    rows = [b"<!-- &#1; -->", *rows, question(1, Score=1), row(Id=2, PostTypeId=2, OwnerUserId=8)]
-    dump = write_dump(tmp_path / "Posts.xml", *rows, row(Id="x", PostTypeId=1))
-    error = failure(dump, tmp_path, errors="strict", core=core, **options)
-    place = dump.read_bytes().index(b'<row Id="2"')
-    assert error.problem.startswith("has a stray, answer_without_parent_id, in")
-    assert str(error.location) == f"at byte {place}, line 5, after post 1"
-
-
-def test_strict_checks_rows_from_an_earlier_session(tmp_path: Path) -> None:
-    dump = write_dump(tmp_path / "Posts.xml", question(1), row(Id=9), question(2))
-    output = tmp_path / "questions.jsonl.gz"
-    with stopped_between_passes():
-        so2docs.convert(dump, output, jobs=1, chunk_bytes=40)
-    with pytest.raises(
-        so2docs.StrictError,
-        match=r"strays, 1 \(missing_post_type_id 1\); the first is missing_post_type_id: .*9",
-    ):
-        so2docs.convert(dump, output, jobs=1, chunk_bytes=40, errors="strict")
 
 
 def test_an_excerpt_never_overwrites_its_dump(tmp_path: Path) -> None:

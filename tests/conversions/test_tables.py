@@ -367,13 +367,6 @@ def test_published_dumps(source: Path, unpacked_dumps: Path, tmp_path: Path) -> 
                 assert line == other
 
 
-def test_strict_without_ids(tmp_path: Path) -> None:
-    rows = [row(Id=1, PostTypeId=1), row(Id=2, PostTypeId=2, ParentId=9)]
-    dump = write_dump(tmp_path / "Posts.xml", *rows)
-    with pytest.raises(so2docs.StrictError, match=r"question_not_in_dump: \{\}"):
-        so2docs.convert(dump, tmp_path / "q.jsonl.gz", fields="Title,Answers.Body", errors="strict")
-
-
 def test_a_link_without_a_post_has_its_own_attributes_alone(tmp_path: Path) -> None:
     """This includes attributes with the values that a nested link gets."""
     attributes = 'Id="3" PostId="999" LinkTypeId="3" Note="x,&quot;LinkType&quot;:&quot;y"'
