@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,46 +97,29 @@ def flip(path: Path, at: float) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("chunk", [1, 5])
-def test_going_on_with_the_first_pass(
-    chunk: int, conversion: Conversion, expected: dict[str, bytes]
-) -> None:
-    conversion.stop(chunk=chunk)
-    report, messages = conversion.run()
-    assert messages == ["resuming: a part of the dump is already spilled"]
-    assert report.resumed
-    assert left_by(conversion.output) == expected
-
-
-def test_going_on_with_the_second_pass(conversion: Conversion, expected: dict[str, bytes]) -> None:
-    conversion.stop(bucket=1)
-    report, messages = conversion.run()
-    assert messages == ["resuming: all of the dump is already spilled"]
-    assert report.resumed
-    assert report.rows == len(ROWS)
-    assert left_by(conversion.output) == expected
-
-
-def test_resuming_at_the_last_step(conversion: Conversion, expected: dict[str, bytes]) -> None:
-    conversion.stop(seal=0)
-    assert conversion.run()[1] == ["resuming: all of the dump is already spilled"]
-    assert left_by(conversion.output) == expected
-
-
+A_PART, ALL = (f"resuming: {share} of the dump is already spilled" for share in ("a part", "all"))
+STOPS: dict[str, tuple[dict[str, int], str]] = {
+    "after the first chunk": ({"chunk": 1}, A_PART),
+    "after several chunks": ({"chunk": 5}, A_PART),
+    "in the second pass": ({"bucket": 1}, ALL),
+    "before the last step": ({"seal": 0}, ALL),
+    "after the last step": ({"seal": 1}, ALL),
+}
 PARTS = [
     f"{name}.part"
     for name in ("questions.jsonl.gz", ".questions.jsonl.gz.strays.gz", ".questions.jsonl.gz.index")
 ]
 
 
-def test_files_of_a_killed_session_are_written_again(
-    conversion: Conversion, expected: dict[str, bytes]
-) -> None:
-    conversion.stop(seal=1)
+@pytest.mark.parametrize("stop", STOPS)
+def test_going_on(stop: str, conversion: Conversion, expected: dict[str, bytes]) -> None:
+    where, message = STOPS[stop]
+    conversion.stop(**where)
     assert [*conversion.output.parent.iterdir()] == [conversion.spill]
     for name in PARTS:
         conversion.output.with_name(name).write_bytes(b"left by a kill")
-    conversion.run()
+    report, messages = conversion.run()
+    assert (report.resumed, report.rows, messages) == (True, len(ROWS), [message])
     assert left_by(conversion.output) == expected
 
 
@@ -191,52 +175,80 @@ def test_a_file_lost_before_its_rename(
     assert left_by(conversion.output) == expected
 
 
-DIFFERENT: dict[str, Callable[[Path], object]] = {
-    "other options .with other answers_by": lambda dump: {"answers_by": "votes"},
-    "other options .with other level": lambda dump: {"level": 6},
-    "another dump, or from this dump before it changed": lambda dump: os.utime(dump, (1, 1)),
-    "another input .Posts.xml": lambda dump: dump.write_bytes(dump.read_bytes() + b"\n") and {},
+def change_within(dump: Path) -> None:
+    """Change the content of a dump, but not its size and time."""
+    status = dump.stat()
+    dump.write_bytes(dump.read_bytes().replace(b"bbb", b"ccc"))
+    os.utime(dump, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def label_as_older(spill: Path) -> None:
+    opened = Spill(spill)
+    opened.put("made from", {**opened.get("made from"), "format": FORMAT - 1})
+    opened.close()
+
+
+def make_other_table(spill: Path) -> None:
+    (spill / "index.sqlite").unlink()
+    with closing(sqlite3.connect(spill / "index.sqlite")) as database, database:
+        database.execute("CREATE TABLE chunks (name TEXT)")
+
+
+def halve(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def rewrite(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
+    def do(spill: Path) -> object:
+        path = min(spill.glob(name))
+        return path.write_bytes(change(path.read_bytes()))
+
+    return do
+
+
+ANOTHER = "by another conversion, made "
+UNUSABLE = r"\.spill: .* again with restart=True"
+INDEX = "index.sqlite"
+OF_DUMP: dict[str, Callable[[Path], object]] = {
+    f"{ANOTHER}with other .*answers_by": lambda dump: {"answers_by": "votes"},
+    f"{ANOTHER}with other .*level": lambda dump: {"level": 6},
+    f"{ANOTHER}from another dump, or from this dump before": lambda dump: os.utime(dump, (1, 1)),
+    rf"{ANOTHER}from another input .Posts\.xml.*; run with restart=True to start over": (
+        lambda dump: dump.write_bytes(dump.read_bytes() + b"\n")
+    ),
+    f"{ANOTHER}from another input": change_within,
+}
+OF_SPILL: dict[str, Callable[[Path], object]] = {
+    f"{ANOTHER}by another version of so2docs": label_as_older,
+    "this file of the spill is missing; run the": lambda spill: min(spill.glob("*.b*")).unlink(),
+    r"this file of the spill has \d+ bytes instead of \d,\d+; run": rewrite("*.blocks", halve),
+    r"this file of the spill has [\d,]+ bytes instead of": rewrite(
+        "*.blocks", lambda data: data * 2
+    ),
+    f"{UNUSABLE}": rewrite(INDEX, lambda _: b"not a database, but long" * 100),
+    f".*{UNUSABLE}": rewrite(INDEX, halve),
+    f"^.*{UNUSABLE}": make_other_table,
 }
 
 
-@pytest.mark.parametrize("reason", DIFFERENT)
-def test_another_conversion_is_refused_by_name(reason: str, conversion: Conversion) -> None:
-    conversion.stop(chunk=2)
-    options: Any = DIFFERENT[reason](conversion.dump) or {}
-    with pytest.raises(so2docs.SpillError, match=rf"by another conversion, made .*{reason}"):
+@pytest.mark.parametrize("words", [*OF_DUMP, *OF_SPILL])
+def test_a_spill_that_cannot_be_used_is_refused(words: str, conversion: Conversion) -> None:
+    conversion.stop(chunk=3)
+    if words in OF_DUMP:
+        change = OF_DUMP[words](conversion.dump)
+    else:
+        change = OF_SPILL[words](conversion.spill)
+    options = change if isinstance(change, dict) else {}
+    with pytest.raises(so2docs.SpillError, match=words):
         conversion.run(**options)
     assert not conversion.run(restart=True, **options)[1]
 
 
-def test_refuses_a_spill_of_a_corrected_dump(conversion: Conversion) -> None:
-    write_dump(conversion.dump, *ROWS, b'  <row Id="5" PostTypeId="1" Body="<" />\r\n')
-    with pytest.raises(so2docs.DumpError):
-        conversion.run()
-    write_dump(conversion.dump, *ROWS)
-    advice = "made from another input .*; run with restart=True to start over"
-    with pytest.raises(so2docs.SpillError, match=advice):
-        conversion.run()
-    conversion.run(restart=True)
-
-
-def test_changed_content_with_the_same_size_and_time_is_refused(conversion: Conversion) -> None:
-    conversion.stop(chunk=2)
-    dump = conversion.dump
-    status = dump.stat()
-    dump.write_bytes(dump.read_bytes().replace(b"bbb", b"ccc"))
-    os.utime(dump, ns=(status.st_atime_ns, status.st_mtime_ns))
-    with pytest.raises(so2docs.SpillError, match="made from another input"):
-        conversion.run()
-
-
-def test_a_spill_of_another_version_is_refused(conversion: Conversion) -> None:
-    conversion.stop(chunk=2)
-    spill = Spill(conversion.spill)
-    spill.put("made from", {**spill.get("made from"), "format": FORMAT - 1})
-    spill.close()
-    with pytest.raises(so2docs.SpillError, match="made by another version of so2docs"):
-        conversion.run()
-    assert not conversion.run(restart=True)[1]
+def test_an_empty_index_starts_over(conversion: Conversion, expected: dict[str, bytes]) -> None:
+    conversion.stop(chunk=3)
+    (conversion.spill / "index.sqlite").write_bytes(b"")
+    conversion.run()
+    assert left_by(conversion.output) == expected
 
 
 def test_skip_malformed_may_be_added(conversion: Conversion) -> None:
@@ -281,38 +293,6 @@ def test_a_byte_changed_anywhere_in_the_spill_is_noticed(
                 continue
             assert path.suffix != ".blocks"
             assert left_by(conversion.output) == expected  # The byte is in free space.
-
-
-@pytest.mark.parametrize("damage", ["gone", "shorter", "longer"])
-def test_a_block_file_changed_between_sessions(damage: str, conversion: Conversion) -> None:
-    conversion.stop(chunk=3)
-    path = min(conversion.spill.glob("*.blocks"))
-    data = path.read_bytes()
-    path.write_bytes(data + b"x" if damage == "longer" else data[:-1])
-    problem = f"has {path.stat().st_size:,} bytes instead of {len(data):,}"
-    if damage == "gone":
-        path.unlink()
-        problem = "is missing"
-    with pytest.raises(so2docs.SpillError, match=f"this file of the spill {problem}; run the"):
-        conversion.run()
-    conversion.run(restart=True)
-
-
-@pytest.mark.parametrize("kind", ["text", "half", "empty", "another-program"])
-def test_a_foreign_index(kind: str, conversion: Conversion, expected: dict[str, bytes]) -> None:
-    conversion.stop(chunk=3)
-    index = conversion.spill / "index.sqlite"
-    half = index.read_bytes()[: index.stat().st_size // 2]
-    index.write_bytes({"text": b"not a database, but long" * 100, "half": half}.get(kind, b""))
-    if kind == "another-program":
-        with sqlite3.connect(index) as database:
-            database.execute("CREATE TABLE chunks (name TEXT)")
-        database.close()
-    if kind != "empty":
-        with pytest.raises(so2docs.SpillError, match=r"\.spill: .* again with restart=True"):
-            conversion.run()
-    conversion.run(restart=kind != "empty")
-    assert left_by(conversion.output) == expected
 
 
 @pytest.mark.parametrize("name", ["thesis.txt", "pieces/thesis.txt"])
