@@ -154,7 +154,7 @@ def run(arguments: list[str] | None = None) -> int:
         Terminated: SIGTERM was received. The message is as for `KeyboardInterrupt`.
     """
     try:
-        with listen(say), log_progress(not sys.stderr.isatty()):
+        with listen(lambda _, text: say(text)), log_progress(not sys.stderr.isatty()):
             return cli.main(arguments, prog_name="so2docs", standalone_mode=False) or 0
     except click.exceptions.Abort as abort:
         # Older versions of click keep the caught exception only as the context.

@@ -31,23 +31,11 @@ subject = ContextVar("subject", default="")
 """Subject of the messages and bars of a block, followed by a colon; see `about`."""
 
 
-def listen(take: Callable[[str], object]) -> AbstractContextManager[None]:
-    """Pass the text of each message logged in a block to a function."""
-    return _listen(lambda record: take(record.getMessage()))
-
-
 @contextmanager
-def collect() -> Iterator[list[tuple[int, str]]]:
-    """Collect the messages logged in a block, with their levels, to log them in another process."""
-    messages: list[tuple[int, str]] = []
-    with _listen(lambda record: messages.append((record.levelno, record.getMessage()))):
-        yield messages
-
-
-@contextmanager
-def _listen(take: Callable[[logging.LogRecord], object]) -> Iterator[None]:
+def listen(take: Callable[[int, str], object]) -> Iterator[None]:
+    """Pass the level and the text of each message logged in a block to a function."""
     listener, level = logging.Handler(), log.level
-    listener.emit = take  # type: ignore[method-assign, assignment]
+    listener.emit = lambda record: take(record.levelno, record.getMessage())  # type: ignore[method-assign, assignment]
     log.addHandler(listener)
     log.setLevel(logging.INFO)
     try:
@@ -65,13 +53,12 @@ class _Reporter:
         show: Callable[[_Reporter], object],
         desc: str,
         total: int | None,
-        initial: int = 0,
         unit: str = "work",
         **_: object,
     ) -> None:
         self._show = show
         self.desc, self.total, self.unit = desc, total, unit
-        self.n = self.initial = self.last_print_n = initial
+        self.n = self.initial = self.last_print_n = 0
         self.start = time.monotonic()
 
     def update(self, n: int) -> None:
@@ -165,10 +152,11 @@ class Bar:
 
     def _advance(self, n: int) -> int:
         """Add units to those done in this step; return the amount by which to advance."""
-        if not self._total:
-            return n
-        self._done = min(self._done + n, self._total)
-        reached = self._start + int((self.end - self._start) * self._done / self._total)
+        self._done += n
+        reached = self._start + self._done
+        if self._total:
+            share = min(self._done / self._total, 1)
+            reached = self._start + int((self.end - self._start) * share)
         return max(0, reached - int(self.display.n))
 
     def update(self, n: int) -> None:
@@ -181,29 +169,26 @@ class Bar:
 
 
 @contextmanager
-def bar(
-    description: str, total: int | None, done: int = 0, *, unit: str = "B", shown: Shown = True
-) -> Iterator[Bar]:
+def bar(description: str, total: int | None, *, shown: Shown = True) -> Iterator[Bar]:
     """Show a bar with rate and remaining time; if the block succeeds, fill the bar to 100 %."""
-    options = {"total": total or None, "initial": done, "unit": unit, "unit_scale": True}
+    options = {"total": total or None, "unit": "B", "unit_scale": True}
     with closing(_open_display(description, shown, **options)) as display:
-        yield Bar(display, total or 0, max(0, (total or 0) - done))
+        yield Bar(display, total or 0, total or 0)
         _fill(display)
 
 
 class Progress(AbstractContextManager["Progress"]):
     """One bar for all steps of a job, which shows the remaining time of the whole job.
 
-    The unfilled part of the bar stands for the remaining work, measured in the same unit in all
-    steps; progress within a step may be counted in a different unit. The steps of a `Progress` that
-    is made during a step share the part of the bar that belongs to this step.
+    Each step fills a fraction of the bar: its share of the remaining work. Progress within a step
+    may be counted in another unit than the work. The steps of a `Progress` that is made during a
+    step share the fraction of that step.
     """
 
     def __init__(self, *, shown: Shown = False) -> None:
         self._shown = shown
         self._work = 0.0
-        self._outer = _outer.get()
-        self._whole: Bar | None = None
+        self._whole = self._outer = _outer.get()
 
     def plan(self, work: float) -> None:
         """Set the amount of remaining work."""
@@ -222,16 +207,15 @@ class Progress(AbstractContextManager["Progress"]):
             done: Number of units done by earlier sessions.
         """
         if not self._shown or (self._whole is None and not self._work):
-            with bar(description, total, done, shown=self._shown) as new_bar:
+            with bar(description, total, shown=self._shown) as new_bar:
                 yield new_bar
             return
-        self._whole = self._whole or self._outer or self._open(description)
+        self._whole = self._whole or self._open(description)
         display = self._whole.display
         display.set_description(_with_subject(description))
-        work = self._work if work is None else min(work, self._work)
-        part = work / self._work if self._work else 1.0
-        self._work -= work
-        end = display.n + int((self._whole.end - display.n) * part)
+        fraction = 1.0 if work is None or work >= self._work else work / self._work
+        self._work -= fraction * self._work
+        end = display.n + int((self._whole.end - display.n) * fraction)
         step = Bar(display, end, total or 1, done)
         token = _outer.set(step)
         try:
@@ -249,7 +233,7 @@ class Progress(AbstractContextManager["Progress"]):
         return Bar(_open_display(description, self._shown, **options), total, 0)
 
     def __exit__(self, kind: object, *exception: object) -> None:
-        if self._whole is not None and self._outer is None:
+        if self._whole is not None and self._whole is not self._outer:
             if kind is None:
                 _fill(self._whole.display)
             self._whole.display.close()

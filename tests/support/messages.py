@@ -16,5 +16,5 @@ def heard(take: Callable[[str], object] | None = None) -> Iterator[list[str]]:
         take: Called with each message.
     """
     messages: list[str] = []
-    with listen(take or messages.append):
+    with listen(lambda _, text: (take or messages.append)(text)):
         yield messages

@@ -37,7 +37,7 @@ from so2docs.plugin import (
     without_secrets,
 )
 from so2docs.processes.pool import Workers, choose_jobs
-from so2docs.progress import Progress, about, collect
+from so2docs.progress import Progress, about, listen
 
 EXIT_FAILED, EXIT_SOME_FAILED = 1, 3
 
@@ -260,7 +260,8 @@ def _side_by_side(tasks: list[SiteTask], jobs: int) -> Generator[SiteResult, Non
 
 def _run_quietly(task: SiteTask) -> tuple[SiteResult, list[tuple[int, str]]]:
     """Run a task in a worker; return its result, and the logged messages with their levels."""
-    with collect() as messages:
+    messages: list[tuple[int, str]] = []
+    with listen(lambda *message: messages.append(message)):
         return task.run(), messages
 
 
