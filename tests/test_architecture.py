@@ -229,23 +229,6 @@ def test_only_public_names_name_modules_of_extensions() -> None:
     assert naming == {PUBLIC}
 
 
-def test_imports_are_found_at_any_depth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = """
-from typing import TYPE_CHECKING
-import so2docs.spill
-if TYPE_CHECKING:
-    from so2docs.output import paths
-def inside():
-    from so2docs.output.formats import Format
-    import so2docs.merge as merging
-"""
-    path = tmp_path / "seen.py"
-    path.write_text(source)
-    monkeypatch.setitem(MODULES, "seen", path)
-    expected = {"spill", "output.formats", "output.paths", "merge"}
-    assert of_package("seen") == expected
-
-
 @pytest.mark.parametrize("name", PURE)
 def test_pure_modules_use_no_files_processes_and_passes(name: str) -> None:
     assert not {other.split(".")[0] for other in of_package(name)} & OF_PASSES

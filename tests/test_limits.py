@@ -14,6 +14,17 @@ pytestmark = pytest.mark.skipif(not ALLOWED, reason="reads limits of Linux")
 V1 = "7:memory:/elsewhere\n4:cpu,cpuacct:/docker/abc\n0::/\n"
 
 
+def write(folder: Path, files: dict[str, object]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+
+
+def version_1(folder: str, quota: int, period: int) -> dict[str, object]:
+    return {f"{folder}/cpu.cfs_quota_us": quota, f"{folder}/cpu.cfs_period_us": period}
+
+
 @pytest.mark.parametrize(
     ("groups", "files", "expected"),
     [
@@ -23,35 +34,20 @@ V1 = "7:memory:/elsewhere\n4:cpu,cpuacct:/docker/abc\n0::/\n"
         ("0::/a/b:c\n", {"a/cpu.max": "20000 100000\n", "a/b:c/cpu.max": "max 100000\n"}, 1),
         ("0::/of/the/host\n", {"cpu.max": "100000 100000\n"}, 1),
         ("0::/a\n", {"b/cpu.max": "10000 100000\n"}, ALLOWED),
+        ("0::/\n", {"cpu.max": "99900000 100000\n"}, ALLOWED),
         ("1:cpu:/\n0::/a\n", {"unified/a/cpu.max": "100000 100000\n"}, 1),
-        (V1, {"cpu,cpuacct/docker/abc/cpu.cfs": (-1, 100_000)}, ALLOWED),
-        (V1, {"cpu,cpuacct/docker/abc/cpu.cfs": (20_000, 50_000)}, 1),
-        (V1, {"cpu/cpu.cfs": (100_000, 100_000)}, 1),
-        (V1, {"memory/elsewhere/cpu.cfs": (1_000, 100_000)}, ALLOWED),
+        (V1, version_1("cpu,cpuacct/docker/abc", -1, 100_000), ALLOWED),
+        (V1, version_1("cpu,cpuacct/docker/abc", 20_000, 50_000), 1),
+        (V1, version_1("cpu", 100_000, 100_000), 1),
+        (V1, version_1("memory/elsewhere", 1_000, 100_000), ALLOWED),
     ],
 )
 def test_quota_of_the_control_groups(
-    tmp_path: Path, groups: str, files: dict[str, str | tuple[int, int]], expected: int
+    tmp_path: Path, groups: str, files: dict[str, object], expected: int
 ) -> None:
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/cgroup").write_text(groups)
-    for name, content in files.items():
-        path = tmp_path / "sys/fs/cgroup" / name
-        path.parent.mkdir(parents=True)
-        if isinstance(content, str):
-            path.write_text(content)
-        else:
-            Path(f"{path}_quota_us").write_text(f"{content[0]}\n")
-            Path(f"{path}_period_us").write_text(f"{content[1]}\n")
+    write(tmp_path / "proc/self", {"cgroup": groups})
+    write(tmp_path / "sys/fs/cgroup", files)
     assert count_processors(tmp_path) == expected
-
-
-def test_large_quota_adds_no_processors(tmp_path: Path) -> None:
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/cgroup").write_text("0::/\n")
-    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
-    (tmp_path / "sys/fs/cgroup/cpu.max").write_text("99900000 100000\n")
-    assert count_processors(tmp_path) == ALLOWED
 
 
 DEFAULTS = """
@@ -78,13 +74,6 @@ def test_fewer_jobs_where_memory_is_short(
 
 
 MEMINFO = "MemTotal:  8000 kB\nMemFree:  10 kB\nMemAvailable:   4000 kB\nBuffers: 5 kB\n"
-
-
-def write(folder: Path, files: dict[str, object]) -> None:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{text}\n")
 
 
 NESTED_GROUPS = {

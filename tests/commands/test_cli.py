@@ -75,13 +75,9 @@ def test_a_traceback_is_shown_only_for_debugging(folder: Path) -> None:
     ("arguments", "message"),
     [
         (["convert"], "missing argument 'DUMP [OUTPUT]'; see so2docs convert --help"),
-        (["convert", "Posts.xml", "--jobs", "0"], "--jobs is 0"),
         (["convert", "Posts.xml", "--answers-by", "age"], "--answers-by is 'age'"),
-        (["convert", "Posts.xml", "--level", "10"], "--level is 10"),
-        (["convert", "Posts.xml", "--level", "20"], "--level is 20"),
         (["convert", "Posts.xml", "--tags", "a"], "no such option"),
         (["convert", "Posts.xml", "--level"], "option '--level' requires an argument"),
-        (["convert", ""], "invalid value for 'DUMP [OUTPUT]': is empty, perhaps from an unset"),
         (
             ["card", "Posts.xml", "b"],
             "got unexpected extra argument (b); see so2docs card --help",
@@ -129,38 +125,43 @@ def test_progress_bars_only_on_a_terminal(folder: Path) -> None:
     assert "writing:" in terminal_text
 
 
+COMMAND_IN_PYTHON = """
+import sys
+sys.argv = {words!r}.split()
+from so2docs.__main__ import main
+try: main()
+except SystemExit: pass
+"""
+HEAVY = {"tqdm.auto", "pandas", "IPython", "pyarrow", "sqlite_utils", "difflib"}
+HEAVY |= {"importlib.metadata", "urllib.request", "so2docs.extensions.markdown.conversion"}
+
+
+def imported_by(script: str, folder: Path) -> set[str]:
+    """Return the names of the modules that a script imports."""
+    names = run_python("-c", f"{script}\nimport sys; print(*sys.modules)", cwd=folder).stdout
+    return {*names.splitlines()[-1].split()}
+
+
 def test_imports_for_a_small_dump(folder: Path) -> None:
-    script = (
-        "import sys; sys.argv = 'so2docs convert Posts.xml --quiet --format jsonl'.split()\n"
-        "from so2docs.__main__ import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "heavy = ['tqdm.auto', 'pandas', 'IPython', 'pyarrow', 'sqlite_utils', 'difflib']\n"
-        "heavy += ['importlib.metadata', 'urllib.request']\n"
-        "heavy += ['so2docs.extensions.markdown.conversion']\n"
-        "print([name for name in heavy if name in sys.modules])"
-    )
-    result = run_python("-c", script, cwd=folder)
-    assert result.stdout == "[]\n"
+    command = "so2docs convert Posts.xml --quiet --format jsonl"
+    assert not imported_by(COMMAND_IN_PYTHON.format(words=command), folder) & HEAVY
 
 
-def test_the_version_imports_no_command_and_no_options() -> None:
-    script = (
-        "import sys; sys.argv = ['so2docs', '--version']\n"
-        "from so2docs.__main__ import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print(*sorted(name for name in sys.modules if name.startswith('so2docs.')))"
-    )
-    result = run_python("-c", script)
-    imported = result.stdout.splitlines()[-1].split()
+def test_imports_of_a_worker(folder: Path) -> None:
+    script = "import so2docs.pipeline.filing, so2docs.pipeline.bucket"
+    assert not imported_by(script, folder) & (HEAVY | {"sqlite3", "subprocess", "tqdm"})
+
+
+def test_the_version_imports_no_command_and_no_options(folder: Path) -> None:
+    names = imported_by(COMMAND_IN_PYTHON.format(words="so2docs --version"), folder)
     allowed = (
         "_version __main__ cli commands commands.signals commands.terminal domain errors escape"
     )
     allowed += " standard_streams"
     allowed += " options options.choices parse parse._core parse.core parse.keys parse.posts"
     allowed += " progress registry schema"
-    assert {name.removeprefix("so2docs.") for name in imported} <= {*allowed.split()}
+    imported = {name.removeprefix("so2docs.") for name in names if name.startswith("so2docs.")}
+    assert imported <= {*allowed.split()}
 
 
 def test_the_list_of_commands_is_not_cut_off() -> None:
@@ -185,14 +186,3 @@ def test_the_same_command_again_is_no_error(folder: Path) -> None:
     assert run("convert", "Posts.xml", "q.jsonl", "--limit", "1", cwd=folder).returncode == 1
     assert run("convert", "Posts.xml", "q.jsonl", "--limit", "1", "--update", cwd=folder).stderr
     assert sum(1 for _ in so2docs.read(folder / "q.jsonl")) == 1
-
-
-def test_imports_of_a_worker() -> None:
-    script = (
-        "import sys, so2docs.pipeline.filing, so2docs.pipeline.bucket\n"
-        "heavy = ['sqlite3', 'subprocess', 'tqdm', 'difflib']\n"
-        "heavy += ['so2docs.extensions.markdown.conversion']\n"
-        "print([name for name in heavy if name in sys.modules])"
-    )
-    result = run_python("-c", script)
-    assert result.stdout == "[]\n"

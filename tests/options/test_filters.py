@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.dumps import answer, question, row, write_dump
 from support.filtering import filtered
+from support.flat_oracle import read_back
 from support.formats_read_back import jsonl, parquet
 from support.oracle import nest
 from support.places import SAMPLES
@@ -19,6 +20,7 @@ from support.places import SAMPLES
 import so2docs
 from so2docs.domain import is_sampled, sample_place
 from so2docs.parse.filters import choose_sample, sampled_id
+from so2docs.schema import DUMP
 
 COMBINATIONS: list[dict[str, Any]] = [
     {"tags": ["discussion"]},
@@ -51,32 +53,38 @@ COMBINATIONS: list[dict[str, Any]] = [
 ]
 
 DATE = "2020-01-02T03:04:05.678"
-AT_THE_BOUNDARY: list[tuple[str, Any, Any, Any, str]] = [
-    ("min_score", 4, 5, 6, "1"),
-    ("min_answers", 1, 2, 3, "1"),
-    ("max_answers", 3, 2, 1, "1"),
-    ("max_body", 21, 20, 19, "1"),
-    ("since", "2020-01-02T03:04:05.677", DATE, "2020-01-02T03:04:05.679", "1"),
-    ("until", "2020-01-02T03:04:05.680", "2020-01-02T03:04:05.679", DATE, "1"),
-    ("min_answer_score", 2, 3, 4, "2"),
+AT_THE_BOUNDARY: list[tuple[str, Any, Any, Any, int]] = [
+    ("min_score", 4, 5, 6, 1),
+    ("min_answers", 1, 2, 3, 1),
+    ("max_answers", 3, 2, 1, 1),
+    ("max_body", 21, 20, 19, 1),
+    ("since", "2020-01-02T03:04:05.677", DATE, "2020-01-02T03:04:05.679", 1),
+    ("until", "2020-01-02T03:04:05.680", "2020-01-02T03:04:05.679", DATE, 1),
+    ("min_answer_score", 2, 3, 4, 2),
+    ("tags", "a,z", "B", "c", 1),
+    ("sample", "100%", "97%", "96%", 1),
 ]
 """A filter; values that let a post pass, just let it pass, and just leave it out; its id."""
 
 
 @pytest.mark.parametrize(("name", "wide", "just", "narrow", "post"), AT_THE_BOUNDARY)
 def test_a_value_at_the_boundary_passes(
-    name: str, wide: Any, just: Any, narrow: Any, post: str, tmp_path: Path
+    name: str, wide: Any, just: Any, narrow: Any, post: int, tmp_path: Path
 ) -> None:
     dump = write_dump(
         tmp_path / "Posts.xml",
-        question(1, Score=5, AnswerCount=2, Body="x" * 20, CreationDate=DATE),
+        question(1, Score=5, AnswerCount=2, Body="x" * 20, CreationDate=DATE, Tags="|A|b|"),
         answer(2, 1, Score=3, Body="x", CreationDate=DATE),
         answer(3, 1, Score=9, Body="x", CreationDate=DATE),
     )
     for value, passes in ((wide, True), (just, True), (narrow, False)):
         documents = list(so2docs.documents(dump, jobs=1, **{name: value}))
-        ids = {str(post["Id"]) for q in documents for post in (q, *q["Answers"])}
+        ids = [post["Id"] for q in documents for post in (q, *q["Answers"])]
         assert (post in ids) == passes, value
+        flat = {"jobs": 1, "only": "posts", "format": "jsonl", "force": True}
+        so2docs.tables(dump, tmp_path / "flat", **flat, **{name: value})
+        rows = read_back(tmp_path / "flat", DUMP["posts"], "jsonl")
+        assert [row["Id"] for row in rows] == ids
 
 
 def name_of(options: dict[str, Any]) -> str:
@@ -100,7 +108,9 @@ def whole(
 ) -> tuple[Path, list[Any], so2docs.Report]:
     """A published dump, all its documents, and the report of their conversion."""
     folder = tmp_path_factory.mktemp("whole")
-    dump = real_dump(dumps, "dba.meta-2024-04", folder)
+    dump = folder / "Posts.xml"
+    packed = dumps / "dba.meta-2024-04" / "Posts.xml.gz"
+    dump.write_bytes(gzip.decompress(packed.read_bytes()))
     return dump, *convert(dump, folder / "complete.jsonl")
 
 
@@ -118,12 +128,6 @@ def test_real_dump(
     )
     assert report.strays == everything.strays
     assert report.other_types == everything.other_types
-
-
-def real_dump(dumps: Path, name: str, folder: Path) -> Path:
-    path = folder / "Posts.xml"
-    path.write_bytes(gzip.decompress((dumps / name / "Posts.xml.gz").read_bytes()))
-    return path
 
 
 def test_sample(tmp_path: Path) -> None:
@@ -300,26 +304,6 @@ def test_limit_within_and_between_buckets(tmp_path: Path) -> None:
             assert report.filtered == 24 - 2 * len(documents)
 
 
-def test_same_bytes_for_any_jobs_and_chunks(dumps: Path, tmp_path: Path) -> None:
-    dump = real_dump(dumps, "datascience.meta-2024-04", tmp_path)
-    contents = set()
-    for number, (jobs, chunk_bytes) in enumerate([(1, None), (1, 10_007), (3, 100_003)]):
-        output = tmp_path / f"{number}.jsonl.gz"
-        so2docs.convert(
-            dump,
-            output,
-            jobs=jobs,
-            chunk_bytes=chunk_bytes,
-            sample="60%",
-            min_answer_score=1,
-            drop_fields="OwnerUserId",
-            body="markdown",
-            limit=100,
-        )
-        contents.add(output.read_bytes())
-    assert len(contents) == 1
-
-
 def test_fields_of_parquet_are_its_columns(tmp_path: Path) -> None:
     output = tmp_path / "q.parquet"
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, fields="Id,Title,Answers.Score")
@@ -379,6 +363,8 @@ def test_bodies(body: Any, expected: str, tmp_path: Path) -> None:
         ({"drop_fields": "Body"}, True),
         ({"sample": "1%"}, True),
         ({"fields": "Id"}, True),
+        ({"nest": "all", "drop_fields": "Comments.UserId,Answers.Votes"}, False),
+        ({"nest": "all", "drop_fields": "Body,Comments.UserId"}, True),
     ],
 )
 def test_needs_rows(options: dict[str, Any], expected: bool) -> None:

@@ -109,3 +109,5 @@ def test_results_are_alike(tmp_path: Path) -> None:
         assert json.loads(json.dumps(result.as_dict()))  # type: ignore[attr-defined]
         assert str(result)
         assert "object at 0x" not in str(result)
+    for stream in (so2docs.documents(SAMPLES / "posts.xml"), so2docs.rows(SAMPLES, "posts")):
+        assert "object at 0x" not in repr(stream)

@@ -116,17 +116,6 @@ def test_documents_take_names_in_a_list() -> None:
     assert list(actual) == expected
 
 
-def test_the_fast_path_is_used_if_all_fields_stay(tmp_path: Path) -> None:
-    from so2docs.options.request import read_options
-    from so2docs.options.table import Filters, Options
-    from so2docs.pipeline.filing import needs_rows
-
-    nested_only = read_options(Filters, {"drop_fields": "Comments.UserId,Answers.Votes"})
-    assert not needs_rows(Options(filters=nested_only, nest=ALL))
-    both = read_options(Filters, {"drop_fields": "Body,Comments.UserId"})
-    assert needs_rows(Options(filters=both, nest=ALL))
-
-
 def test_a_stray_of_a_known_post_has_the_chosen_fields() -> None:
     orphan = (5, 0, 0, ANSWER, b"{}")
     rows = [(COMMENT, post, 1, 0, b'{"Id":1,"PostId":%d,"Text":"t"}' % post) for post in (5, 6)]

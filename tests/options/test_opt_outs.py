@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from support.command import run
 from support.dumps import answer, question, row, write_dump
 from support.packed import seven_zip
 
@@ -232,22 +231,6 @@ def test_folders_and_archives_make_the_same_without_them(
     secrets = {"drop_users": str(USER), "drop_posts": str(POST)}
     for name in names:
         assert secrets[name] not in str(outputs[0][:2])
-
-
-def test_numbers_of_an_output(tmp_path: Path) -> None:
-    site, made = write_site(tmp_path / "beer.stackexchange.com"), tmp_path / "made"
-    made.mkdir()
-    output = made / "q.jsonl.gz"
-    with_all = {"nest": NEST, "errors": "skip"}
-    so2docs.convert(site, output, **with_all, **write_lists(tmp_path))  # type: ignore[arg-type]
-    for arguments in (
-        ("inspect", output),
-        ("card", output),
-    ):
-        done = run(*arguments, code=0)
-        (made / f"{arguments[0]}.txt").write_text(done.stdout + done.stderr)
-    assert len(list(made.iterdir())) > len(("output", "index", "strays"))
-    assert leaks(made) == []
 
 
 def test_databases_of_a_dump(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.dumps import row, write_dump
@@ -87,40 +86,3 @@ def test_two_ways_select_the_same_questions(
         assert sorted(ids_of(rows)) == sorted(ids_of(posts_of))
     if options.keys().isdisjoint({"since", "until"}):  # The oracle compares dates as texts.
         assert documents == filtered(everything, **options, **of_answers)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"tags": ["b"]},
-        {"tags": ["a", "b"], "all_tags": True},
-        {"min_score": 3},
-        {"min_answers": 2},
-        {"max_answers": 1},
-        {"answered": True},
-        {"accepted": True},
-        {"since": "2020-01-04"},
-        {"until": "2020-01-04"},
-        {"sample": "50%"},
-    ],
-    ids=lambda options: next(iter(options)),
-)
-def test_each_filter_selects_some_questions(options: dict[str, Any], tmp_path: Path) -> None:
-    """No filter is tested only on dumps of which it selects nothing or everything."""
-    rows = []
-    for n in range(1, 9):
-        values = {"AcceptedAnswerId": 100 + n} if n % 4 == 1 else {}
-        day = f"2020-01-0{n}T00:00:00.000"
-        tags = ("<a>", "<b>", "<a><b>")[n % 3]
-        kept = {"Score": n, "Tags": tags, "AnswerCount": n % 3, "CreationDate": day, **values}
-        rows.append(row(Id=n, PostTypeId=1, Body="b", **kept))
-        rows += [
-            row(Id=100 * (k + 1) + n, PostTypeId=2, ParentId=n, Body="b", CreationDate=day)
-            for k in range(n % 3)
-        ]
-    dump = write_dump(tmp_path / "Posts.xml", *rows)
-    selected = ids_of(so2docs.documents(dump, jobs=1, **options))
-    assert 0 < len(selected) < 8
-    so2docs.tables(dump, tmp_path / "flat", jobs=1, format="jsonl", **options)
-    posts = read_back(tmp_path / "flat", DUMP["posts"], "jsonl")
-    assert sorted(post["Id"] for post in posts if post["PostTypeId"] == 1) == selected
