@@ -78,8 +78,6 @@ MEANINGS = {
 }
 """Meanings of columns by name or path; a path takes precedence."""
 
-_TYPES = {"string": "text", "number": "number", "integer": "integer", "boolean": "boolean"}
-
 
 def describe_columns(
     recipe: str | None,
@@ -98,34 +96,32 @@ def describe_columns(
         has_dates: Whether dates have their own type instead of text.
     """
     is_own = recipe is not None and ":" in recipe
-    return _table({} if is_own else MEANINGS, schema, has_dates=has_dates)
-
-
-def _table(meanings: Mapping[str, str], schema: Mapping[str, Any], *, has_dates: bool) -> str:
-    rows = _rows(meanings, schema, has_dates=has_dates)
-    return "\n".join(["| column | type | meaning |", "|---|---|---|", *rows])
-
-
-def _rows(
-    meanings: Mapping[str, str], schema: Mapping[str, Any], prefix: str = "", *, has_dates: bool
-) -> Iterator[str]:
-    for name, kind in schema.get("properties", {}).items():
-        path = prefix + name
+    rows = ["| column | type | meaning |", "|---|---|---|"]
+    for path, name, kind in _list_columns(schema):
         type_ = "date" if has_dates and name in DATES else _type(kind)
-        meaning = _meaning(meanings, path, name, kind).replace("|", r"\|")
-        yield f"| `{path}` | {type_} | {meaning} |"
-        members = kind.get("items", kind)
+        usual = "" if is_own else MEANINGS.get(path) or MEANINGS.get(name, "")
+        meaning = _describe(kind, usual).replace("|", r"\|")
+        rows.append(f"| `{path}` | {type_} | {meaning} |")
+    return "\n".join(rows)
+
+
+def _list_columns(
+    schema: Mapping[str, Any], prefix: str = ""
+) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield path, name and schema of each column, and of the members of objects in columns."""
+    for name, kind in schema.get("properties", {}).items():
+        yield prefix + name, name, kind
         # Votes have 36 types, which are not listed.
-        if "properties" in members and not prefix and name != "Votes":
-            yield from _rows(meanings, members, f"{path}.", has_dates=has_dates)
+        if not prefix and name != "Votes":
+            yield from _list_columns(kind.get("items", kind), f"{name}.")
 
 
-def _meaning(meanings: Mapping[str, str], path: str, name: str, schema: Mapping[str, Any]) -> str:
+def _describe(schema: Mapping[str, Any], usual: str) -> str:
     if "const" in schema:
         return "name of the site, from `--site-field`"
     if "description" in schema:
         return for_html(" ".join(str(schema["description"]).split()))
-    return meanings.get(path) or meanings.get(name, "")
+    return usual
 
 
 def _type(schema: Mapping[str, Any]) -> str:
@@ -134,4 +130,4 @@ def _type(schema: Mapping[str, Any]) -> str:
     kind = kind if isinstance(kind, str) else kind[0]
     if kind == "array":
         return f"list of {_type(schema.get('items', {}))}"
-    return _TYPES.get(kind, kind)
+    return "text" if kind == "string" else str(kind)

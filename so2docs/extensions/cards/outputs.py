@@ -88,11 +88,14 @@ class DescribedOutput:
 def find_recipe(manifest: Manifest) -> Recipe | None:
     """Return the recipe of an output; None for documents and a user's own recipe."""
     name = manifest.counts["recipe"]
-    if name is None:
+    if name is None:  # Documents need no recipes.
         return None
-    from so2docs.extensions.recipes.options import find_recorded  # Documents need no recipes.
+    from so2docs.extensions.recipes.catalog import NAMES
+    from so2docs.extensions.recipes.options import RecipeChoice
 
-    return find_recorded(name, manifest.options.get("settings") or {})
+    if name not in NAMES:
+        return None
+    return RecipeChoice(name, tuple((manifest.options.get("settings") or {}).items())).recipe
 
 
 def folder_of_card(names: OutputPaths) -> str:

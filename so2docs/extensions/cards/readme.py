@@ -7,7 +7,6 @@ card with a configuration for each output that has a manifest.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
@@ -108,9 +107,7 @@ def _front_matter(
     configs = _configurations(full, is_by_site=is_by_site)
     # With one output per site, omit the types of columns, which would take megabytes for hundreds
     # of sites.
-    infos = [
-        _dataset_info(name, output, has_features=not is_by_site) for name, output in full.items()
-    ]
+    infos = [_dataset_info(*entry, has_features=not is_by_site) for entry in full.items()]
     for output in outputs:
         if (recipe := output.recipe) and recipe.files:
             from so2docs.extensions.recipes.record_sets import list_configurations, list_sizes
@@ -181,11 +178,10 @@ def _dataset_info(name: str, output: DescribedOutput, *, has_features: bool) -> 
     """
     manifest = output.manifest
     sizes = {file.name: file.bytes for file in manifest.files}
-    columns = None if manifest.schema is None else features(manifest.schema)
-    has_features = has_features and columns is not None and not output.has_dates
+    has_features = has_features and not output.has_dates
     return {
         "config_name": name,
-        **({"features": columns} if has_features else {}),
+        "features": (has_features and features(manifest.schema or {})) or [],
         "splits": [
             {
                 "name": split,
@@ -209,7 +205,7 @@ def features(schema: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     for name, kind in schema.get("properties", {}).items():
         if (feature := _feature(kind)) is None:
             return None
-        columns.append({"name": json.loads(json.dumps(name)), **feature})
+        columns.append({"name": name, **feature})
     return columns or None
 
 

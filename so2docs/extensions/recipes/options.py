@@ -135,16 +135,6 @@ def choose_recipe(
     return choice
 
 
-def find_recorded(spec: str | None, settings: Mapping[str, Any]) -> Recipe | None:
-    """Return the recipe of an output; None for documents, and for a user's own recipe.
-
-    Args:
-        spec: Name of the recipe, if any.
-        settings: Settings in the form that outputs record.
-    """
-    return RecipeChoice(spec, tuple(settings.items())).recipe if spec in NAMES and spec else None
-
-
 @cache
 def find_recipe(spec: str) -> Recipe:
     """Return a recipe of this package by name, or import one of the user.
