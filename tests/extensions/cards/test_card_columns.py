@@ -52,32 +52,6 @@ def test_every_meaning_is_used() -> None:
     assert columns.MEANINGS.keys() <= used
 
 
-def test_outputs_with_the_same_columns_share_a_table(tmp_path: Path) -> None:
-    for name, keywords in {
-        "a.jsonl": {"recipe": "qa", "site": "a.example"},
-        "b.jsonl.gz": {"recipe": "qa", "site": "b.example"},
-        "c.parquet": {},
-    }.items():
-        so2docs.convert(SAMPLES / "posts.xml", tmp_path / name, card=True, **keywords)
-    card = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert card.count("| column | type | meaning |") == 2
-    assert "`a.jsonl` and 1 other output:" in card
-    assert "| `completion` | text | answer to the question |" in card
-    assert "| `metadata.authors` | list of object | authors with name and URL |" in card
-    assert "| `CreationDate` | date | date of creation, in UTC |" in card
-
-
-def test_a_setting_that_changes_the_columns(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"recipe": "pairs", "settings": {"form": "paired"}}
-    so2docs.convert(SAMPLE, tmp_path / "out.jsonl", card=True, **options)
-    card = (tmp_path / "README.md").read_text(encoding="utf-8")
-    meanings = {path: meaning for path, _, meaning in ROW.findall(card)}
-    assert meanings["attribution.response_j"]
-    assert "prompt" not in meanings
-    assert all(meanings.values())
-    assert re.search(r"^  - name: \"?attribution\"?$", card, re.MULTILINE)
-
-
 def test_the_meanings_of_a_users_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The type of the records gives them; names of columns do not."""
     (tmp_path / "titled.py").write_text(

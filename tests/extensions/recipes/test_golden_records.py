@@ -1,25 +1,23 @@
 """The records of each recipe, with each of its settings, for the threads of a small invented site.
 
 The expected files in `samples/threads/records` were compared with an independent implementation and
-read by eye. A test whose expected file is missing writes it and fails, so that it can be reviewed.
+read by eye.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.formats_read_back import jsonl, without_nulls
+from support.golden import THREADS, compare
 from support.interruptions import stopped
-from support.places import SAMPLES
 
 import so2docs
 from so2docs.extensions.recipes.catalog import NAMES
 
-THREADS = SAMPLES / "threads"
 RECORDS = THREADS / "records"
 SITE = "tea.stackexchange.com"
 RECIPES: dict[str, dict[str, Any]] = {
@@ -62,15 +60,6 @@ def convert(output: Path, options: dict[str, Any], **more: Any) -> so2docs.Repor
     return so2docs.convert(THREADS, output, site=site, **options, **more)
 
 
-def compare(made: Path, expected: Path) -> None:
-    """Compare a file with an expected one; write the expected one if it is missing."""
-    if not expected.exists():
-        expected.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(made, expected)
-        pytest.fail(f"{expected} was missing; review it")
-    assert made.read_text(encoding="utf-8") == expected.read_text(encoding="utf-8")
-
-
 def test_every_recipe_has_records() -> None:
     used = {options.get("recipe") for options in (*RECIPES.values(), *SETS.values())}
     assert used >= {*NAMES}
@@ -81,7 +70,7 @@ def test_records(name: str, tmp_path: Path) -> None:
     options = RECIPES[name]
     report = convert(tmp_path / "q.jsonl", options, jobs=1)
     [made] = [path for path in tmp_path.glob("*.jsonl") if path.name[0] != "."]
-    compare(made, RECORDS / f"{name}.jsonl")
+    compare(made.read_text(encoding="utf-8"), f"records/{name}.jsonl")
     assert report.recipe is None or report.records == len(jsonl(made))
 
 
@@ -99,7 +88,7 @@ def compare_set(folder: Path, name: str) -> None:
         str(p.relative_to(folder)) for p in folder.rglob("*") if p.suffix in (".jsonl", ".tsv")
     }
     for file in files:
-        compare(folder / file, RECORDS / name / file)
+        compare((folder / file).read_text(encoding="utf-8"), f"records/{name}/{file}")
     assert files == {str(p.relative_to(RECORDS / name)) for p in (RECORDS / name).rglob("*.*")}
 
 
