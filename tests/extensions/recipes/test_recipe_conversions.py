@@ -168,16 +168,24 @@ def test_linked_questions_are_in_one_share(beer: Path, tmp_path: Path) -> None:
         so2docs.convert(beer, tmp_path / "q.jsonl", without_linked=True, recipe="thread")
 
 
+def needs_links(site: Site) -> None:
+    if not (site.folder / "PostLinks.xml").exists():
+        pytest.skip("the dump has no links")
+
+
+@pytest.mark.parametrize("name", ["beir", "duplicates"])
+def test_a_set_needs_links(name: str, tmp_path: Path) -> None:
+    with pytest.raises(so2docs.So2docsError, match=r"PostLinks.xml"):
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "set", recipe=name, site="a.com")
+
+
 def pairs_of(folder: Path) -> dict[str, list[Row]]:
     return {path.parent.name: jsonl(path) for path in sorted(folder.glob("*/train.jsonl"))}
 
 
 def test_duplicates(site: Site, tmp_path: Path) -> None:
     """Every pair equals that of the oracle, with any jobs and chunk size."""
-    if not (site.folder / "PostLinks.xml").exists():
-        with pytest.raises(so2docs.So2docsError, match=r"PostLinks.xml"):
-            site.convert(tmp_path / "set", recipe="duplicates")
-        return
+    needs_links(site)
     tables = {"links", "users"} if (site.folder / "Users.xml").exists() else {"links"}
     questions = oracle_tables.nest(site.folder, tables).documents
     expected = oracle_recipes.duplicates(questions, site.with_absolute_links)
@@ -343,12 +351,18 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
             "settings='best=true' and accepted=True contradict each other",
         ),
         ({"recipe": "qa", "site_field": "Site"}, "site_field='Site' applies only to documents"),
+        ({"recipe": "beir", "settings": "links=all"}, "must be duplicate or linked or both"),
+        (
+            {"recipe": "beir", "settings": {"links": "both"}, "accepted": True},
+            "contradicts accepted",
+        ),
     ],
 )
 def test_refuses_contradictory_options(options: Row, problem: str, tmp_path: Path) -> None:
     end = ".parquet" if options.get("format") == "parquet" else ".jsonl"
+    output = tmp_path / ("set" if options.get("recipe") == "beir" else f"q{end}")
     with pytest.raises(so2docs.OptionError) as error:
-        so2docs.convert(SAMPLES / "posts.xml", tmp_path / f"q{end}", **options)
+        so2docs.convert(SAMPLES / "posts.xml", output, **options)
     assert problem in str(error.value)
     assert not list(tmp_path.iterdir())
 
@@ -404,10 +418,7 @@ def set_of(folder: Path) -> tuple[list[Row], list[Row], list[str]]:
 
 
 def test_retrieval_set(site: Site, tmp_path: Path) -> None:
-    if not (site.folder / "PostLinks.xml").exists():
-        with pytest.raises(so2docs.So2docsError, match=r"PostLinks.xml"):
-            so2docs.convert(site.folder, tmp_path / "set", recipe="beir")
-        return
+    needs_links(site)
     questions = oracle_tables.nest(site.folder, {"links"}).documents
     expected = oracle_recipes.beir(questions, str)
     for jobs, folder in enumerate([tmp_path / "one", tmp_path / "two"], 1):
@@ -421,18 +432,6 @@ def test_retrieval_set(site: Site, tmp_path: Path) -> None:
         for name in ("output", "files", "output_bytes", "records", "questions", "without_record"):
             assert getattr(again, name) == getattr(report, name)
     assert not list(tmp_path.rglob("records*"))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"settings": {"links": "all"}}, "must be duplicate or linked or both"),
-        ({"settings": {"links": "both"}, "accepted": True}, "contradicts accepted"),
-    ],
-)
-def test_links_that_are_refused(options: Row, message: str, tmp_path: Path) -> None:
-    with pytest.raises(so2docs.OptionError, match=message):
-        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "set", recipe="beir", **options)
 
 
 def test_rejected_answers_are_not_relevant(beer: Path, tmp_path: Path) -> None:

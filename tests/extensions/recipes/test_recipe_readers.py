@@ -101,15 +101,22 @@ def test_hugging_face_loads_documents(
     assert [[answer["Id"] for answer in row] for row in dataset["Answers"]] == answers
 
 
-@pytest.mark.parametrize("name", ["jsonl.gz", "parquet"])
-def test_hugging_face_loads_shares(
-    name: str, dump: Path, tmp_path: Path, load_dataset: Any
+@pytest.mark.parametrize(
+    ("name", "split", "splits"),
+    [
+        ("jsonl.gz", "train=0.8,validation=0.1,test=0.1", ["train", "validation", "test"]),
+        ("parquet", "train=0.8,validation=0.1,test=0.1", ["train", "validation", "test"]),
+        ("jsonl.gz", "year", ["train"]),
+    ],
+)
+def test_hugging_face_loads_files(
+    name: str, split: str, splits: list[str], dump: Path, tmp_path: Path, load_dataset: Any
 ) -> None:
-    shares = "train=0.8,validation=0.1,test=0.1"
-    records = converted(dump, tmp_path / "set", name, recipe="qa", body="html", split=shares)
-    splits = load_dataset(str(tmp_path / "set"))
-    assert list(splits) == ["train", "validation", "test"]
-    assert sum(map(len, splits.values())) == len(records)
+    records = converted(dump, tmp_path / "set", name, recipe="qa", body="html", split=split)
+    loaded = load_dataset(str(tmp_path / "set"))
+    assert list(loaded) == splits
+    rows = [row for part in loaded.values() for row in without_nulls(part.to_list())]
+    assert sorted(map(str, rows)) == sorted(map(str, without_nulls(records)))
 
 
 def test_hugging_face_loads_both_formats_of_a_folder(
@@ -184,43 +191,35 @@ def test_trl_takes_pairs(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
     assert sum(single["label"]) == len(records)
 
 
-def test_hugging_face_loads_files_split_by_date(
-    dump: Path, tmp_path: Path, load_dataset: Any
+@pytest.mark.parametrize(
+    ("recipe", "name", "settings", "is_conversational"),
+    [
+        ("qa", "parquet", {}, False),
+        ("pairs", "jsonl.gz", {"form": "conversational"}, True),
+        ("messages", "parquet", {"system": "Be brief."}, True),
+    ],
+)
+def test_trl_knows_the_form_of_records(
+    recipe: str,
+    name: str,
+    settings: dict[str, Any],
+    is_conversational: bool,
+    dump: Path,
+    tmp_path: Path,
+    load_dataset: Any,
 ) -> None:
-    options = {"recipe": "qa", "body": "html", "split": "year"}
-    records = converted(dump, tmp_path / "set", "jsonl.gz", **options)
-    dataset = load_dataset(str(tmp_path / "set"), split="train").to_list()
-    assert len(dataset) == len(records)
-    assert sorted(map(str, without_nulls(dataset))) == sorted(map(str, without_nulls(records)))
-
-
-def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
-    """TRL's standard prompt-completion form: two texts, no messages."""
     trl = import_reader("trl")
-    converted(dump, tmp_path / "set", "parquet", recipe="qa", body="html")
+    converted(dump, tmp_path / "set", name, recipe=recipe, settings=settings, body="html")
     dataset = load_dataset(str(tmp_path / "set"), split="train")
-    assert not trl.is_conversational(dataset[0])
-    for row in dataset:
-        assert row["prompt"]
-        assert isinstance(row["prompt"], str)
-        assert isinstance(row["completion"], str)
-
-
-def test_trl_takes_conversations(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
-    """TRL's conversational forms: preferences, and messages with a system message."""
-    trl = import_reader("trl")
-    options = {"recipe": "pairs", "settings": {"form": "conversational"}}
-    converted(dump, tmp_path / "pairs", "jsonl.gz", body="html", **options)
-    dataset = load_dataset(str(tmp_path / "pairs"), split="train")
-    assert trl.is_conversational(dataset[0])
-    single = trl.unpair_preference_dataset(dataset.select_columns(["prompt", "chosen", "rejected"]))
-    assert {message["role"] for row in single["completion"] for message in row} == {"assistant"}
-    options = {"recipe": "messages", "settings": {"system": "Be brief."}}
-    converted(dump, tmp_path / "messages", "parquet", body="html", **options)
-    dataset = load_dataset(str(tmp_path / "messages"), split="train")
-    assert trl.is_conversational(dataset[0])
-    roles = [message["role"] for message in dataset[0]["messages"]]
-    assert roles == ["system", "user", "assistant"]
+    assert trl.is_conversational(dataset[0]) == is_conversational
+    if recipe == "qa":
+        assert all(row["prompt"] and isinstance(row["completion"], str) for row in dataset)
+    elif recipe == "messages":
+        roles = [message["role"] for message in dataset[0]["messages"]]
+        assert roles == ["system", "user", "assistant"]
+    else:
+        single = trl.unpair_preference_dataset(dataset)
+        assert {message["role"] for row in single["completion"] for message in row} == {"assistant"}
 
 
 SETS: list[dict[str, Any]] = [

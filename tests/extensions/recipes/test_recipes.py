@@ -43,7 +43,11 @@ def questions(request: pytest.FixtureRequest, unpacked_dumps: Path) -> list[dict
     return oracle_tables.nest(unpacked_dumps / request.param, TABLES).documents
 
 
-def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
+def maker_of(name: str, **settings: Any) -> RecordMaker:
+    return RecordMaker(choose_recipe(name, settings).recipe, HOST)
+
+
+def made(maker: RecordMaker, *questions: dict[str, Any]) -> list[Any]:
     return [
         json.loads(record)
         for question in questions
@@ -170,10 +174,8 @@ def test_a_custom_tokenizer(tmp_path: Path) -> None:
     text = json.dumps({"version": "1.0", "model": model, "pre_tokenizer": {"type": "Whitespace"}})
     tokenizer.write_text(text)
     question = {"Id": 1, "Title": "One two", "Body": "three four five six seven", "Answers": []}
-    maker = RecordMaker(
-        choose_recipe("chunks", {"max_length": 3, "tokenizer": str(tokenizer)}).recipe, HOST
-    )
-    texts = [row["text"] for row in made(maker, [question])]
+    maker = maker_of("chunks", max_length=3, tokenizer=str(tokenizer))
+    texts = [row["text"] for row in made(maker, question)]
     assert texts == ["# One two", "three four five", "six seven"]
     before = threads.identify_tokenizer(str(tokenizer))
     tokenizer.write_text(text + " ")
@@ -182,49 +184,40 @@ def test_a_custom_tokenizer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "expected"),
+    ("body", "tags", "expected"),
     [
-        ("<p>Do:</p>\n\n<pre><code>a &lt; b\n</code></pre>\n", [("Do:", "", "a < b")]),
+        ("<p>Do:</p>\n\n<pre><code>a &lt; b\n</code></pre>\n", "", [("Do:", "", "", "a < b")]),
         (
             "<ul>\n<li>One</li>\n<li>Two <em>of</em> 2\n"
             '<pre class="x lang-py s-code"><code>a\n\n  b\n</code></pre></li>\n</ul>',
-            [("Two of 2", "python", "a\n\n  b")],
+            "",
+            [("Two of 2", "python", "author", "a\n\n  b")],
         ),
         (
             '<pre class="lang-none"><code>a</code></pre>'
             '<pre><code class="language-c++">b</code></pre>',
-            [("", "", "a"), ("", "c++", "b")],
+            "python",
+            [("", "", "author", "a"), ("", "c++", "author", "b")],
         ),
-        ("<p>a</p><pre>\nb<br>c</pre><p>d<br>e</p><PRE>f", [("a", "", "b\nc"), ("d e", "", "f")]),
-        ("<pre><code> \n</code></pre>", []),
+        (
+            "<p>a</p><pre>\nb<br>c</pre><p>d<br>e</p><PRE>f",
+            "",
+            [("a", "", "", "b\nc"), ("d e", "", "", "f")],
+        ),
+        ("<pre><code> \n</code></pre>", "", []),
+        ("<pre>x</pre>", "python-3.x beer", [("", "python", "tags", "x")]),
+        ("<pre>x</pre>", "python pandas", [("", "python", "tags", "x")]),
+        ("<pre>x</pre>", "python java", [("", "", "", "x")]),
+        ('<pre class="lang-js">x</pre>', "python", [("", "javascript", "author", "x")]),
+        ('<pre class="lang-plutus">x</pre>', "python", [("", "plutus", "author", "x")]),
     ],
 )
-def test_code_blocks(body: str, expected: list[tuple[str, str, str]]) -> None:
-    question = {"Id": 7, "Body": body, "Answers": []}
-    actual = made(RecordMaker(choose_recipe("blocks:BLOCKS").recipe, HOST), [question])
-    assert [(row["text_before"], row["language"], row["code"]) for row in actual] == expected
-    assert [row["id"] for row in actual] == [
-        f"{HOST}-7-{number}" for number in range(len(expected))
-    ]
-
-
-@pytest.mark.parametrize(
-    ("tags", "class_", "language", "language_from"),
-    [
-        (["python-3.x", "beer"], "", "python", "tags"),
-        (["python", "pandas"], "", "python", "tags"),
-        (["python", "java"], "", "", ""),
-        ([], "", "", ""),
-        (["python"], "lang-js", "javascript", "author"),
-        (["python"], "lang-none", "", "author"),
-        (["python"], "lang-plutus", "plutus", "author"),
-    ],
-)
-def test_languages_by_tags(tags: list[str], class_: str, language: str, language_from: str) -> None:
-    body = f'<pre class="{class_}"><code>x</code></pre>'
-    question = {"Id": 7, "Body": body, "Tags": tags, "Answers": []}
-    (row,) = made(RecordMaker(choose_recipe("blocks:BLOCKS").recipe, HOST), [question])
-    assert (row["language"], row["language_from"]) == (language, language_from)
+def test_code_blocks(body: str, tags: str, expected: list[tuple[str, str, str, str]]) -> None:
+    question = {"Id": 7, "Body": body, "Tags": tags.split(), "Answers": []}
+    rows = made(maker_of("blocks:BLOCKS"), question)
+    columns = ("text_before", "language", "language_from", "code")
+    assert [tuple(row[column] for column in columns) for row in rows] == expected
+    assert [row["id"] for row in rows] == [f"{HOST}-7-{number}" for number in range(len(expected))]
 
 
 def test_attribution_names_every_editor_in_the_nested_history() -> None:
@@ -237,9 +230,8 @@ def test_attribution_names_every_editor_in_the_nested_history() -> None:
         {"Events": ["PostClosed"], "UserId": 7, "CreationDate": "2019-01-01"},
     ]
     answer = {"Id": 2, "OwnerUserId": 5, "ContentLicense": "CC BY-SA 2.5", "History": history}
-    [record] = made(
-        RecordMaker(ATTRIBUTED, HOST), [{"Id": 1, "OwnerUserId": 4, "Answers": [answer]}]
-    )
+    question = {"Id": 1, "OwnerUserId": 4, "Answers": [answer]}
+    [record] = made(RecordMaker(ATTRIBUTED, HOST), question)
     ada = f"https://{HOST}/users/5"
     assert record["Authors"] == [
         {"DisplayName": "user4", "Url": f"https://{HOST}/users/4"},
@@ -283,7 +275,7 @@ def test_prompt_and_completion_are_joined_between_two_tokens() -> None:
     )
     for body in ("It is.", "`code`", "7 days", "```\ncode\n```", "(no)"):
         question = {"Id": 1, "Title": "t", "Body": "b", "Answers": [answer | {"Body": body}]}
-        (row,) = made(RecordMaker(choose_recipe("qa").recipe, HOST), [question])
+        [row] = made(maker_of("qa"), question)
         for pattern in patterns:
             split = re.compile(pattern, re.IGNORECASE).findall
             prompt, completion = row["prompt"], row["completion"]
@@ -311,12 +303,11 @@ def titles(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"title": document["Title"]}]
 
 
-def no_records(document: dict[str, Any]) -> list[Any]:
-    return [document["Title"]]
-
-
 def failing(document: dict[str, Any]) -> list[Any]:
     return [1 / (document["Id"] - 7)]
+
+
+LINE = failing.__code__.co_firstlineno
 
 
 def question_of_many(answers: int, size: int) -> dict[str, Any]:
@@ -329,14 +320,14 @@ def question_of_many(answers: int, size: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["qa", "messages", "pairs", "chunks", "thread"])
 def test_records_grow_with_the_answers(name: str) -> None:
-    maker = RecordMaker(choose_recipe(name).recipe, HOST)
-    sizes = [len(json.dumps(made(maker, [question_of_many(n, 10)]))) for n in (200, 800)]
+    maker = maker_of(name)
+    sizes = [len(json.dumps(made(maker, question_of_many(n, 10)))) for n in (200, 800)]
     assert sizes[1] < 4.2 * sizes[0]
 
 
 def test_records_are_made_one_at_a_time() -> None:
     document = json.dumps(question_of_many(2_000, 50_000)).encode()
-    maker = RecordMaker(choose_recipe("qa").recipe, HOST)
+    maker = maker_of("qa")
     tracemalloc.start()
     size = sum(map(len, maker.records(1, document)))
     _, peak = tracemalloc.get_traced_memory()
@@ -345,49 +336,14 @@ def test_records_are_made_one_at_a_time() -> None:
     assert peak < 10_000_000
 
 
-def returned(document: dict[str, Any]) -> Any:
-    return {"title": document["Title"]}
-
-
-def returned_nothing(document: dict[str, Any]) -> Any:
-    return None
-
-
-def no_json(document: dict[str, Any]) -> list[Any]:
-    return [{"title": document["Title"], "day": 1j}]
-
-
-def nested(document: dict[str, Any]) -> list[Any]:
-    return [{"a": [{"b": ""}, {"b": True}]}]
-
-
-class Empty(TypedDict):
-    pass
-
-
-class Named(TypedDict):
-    name: str
-
-
-class Numbered(TypedDict):
-    title: int | None
-
-
-class Inner(TypedDict):
-    b: str
-
-
-class Nested(TypedDict):
-    a: list[Inner]
-
-
-class Dated(TypedDict):
-    day: datetime
+def typed(**fields: Any) -> Any:
+    """Make the type of a record."""
+    return TypedDict("Record", fields)  # type: ignore[operator]
 
 
 def test_a_field_without_a_type_of_json() -> None:
     with pytest.raises(so2docs.OptionError, match=r"field day of a record is .*; use str"):
-        describe_record(Dated)
+        describe_record(typed(day=datetime))
 
 
 def test_the_recipes_of_the_docs(questions: list[dict[str, Any]]) -> None:
@@ -399,7 +355,7 @@ def test_the_recipes_of_the_docs(questions: list[dict[str, Any]]) -> None:
     ):
         exec(block, names)
     assert len(list(names["titles"](questions[0]))) == 1
-    for passage in made(RecordMaker(choose_recipe("chunks").recipe, HOST), questions[:5]):
+    for passage in made(maker_of("chunks"), *questions[:5]):
         flat = names["flat"](passage)
         assert {*map(type, flat.values())} <= {str, int, bool}
         assert flat["authors"].split(", ")[0] == passage["authors"][0]["name"]
@@ -409,14 +365,8 @@ def test_the_recipes_of_the_docs(questions: list[dict[str, Any]]) -> None:
         if any(link["LinkType"] == "duplicate" for link in question["Links"])
     }
     answered = {question["Id"] for question in questions if question["Answers"]}
-    records = made(RecordMaker(Recipe("originals", names["originals"]), HOST), questions)
+    records = made(RecordMaker(Recipe("originals", names["originals"]), HOST), *questions)
     assert {record["metadata"]["qid"] for record in records} == answered - duplicates
-
-
-def test_ones_own_function() -> None:
-    choice = choose_recipe("test_recipes:titles")
-    assert (choice.recipe.name, choice.recipe.function) == ("test_recipes:titles", titles)
-    assert choice.fingerprint.startswith("test_recipes:titles ")
 
 
 @pytest.mark.parametrize(
@@ -438,28 +388,30 @@ def test_refuses_invalid_recipes(recipe: Any, problem: str) -> None:
     assert problem in str(error.value)
 
 
+NESTED = typed(a=list[typed(b=str)])  # type: ignore[misc]
+
+
 @pytest.mark.parametrize(
-    ("function", "problem"),
+    ("function", "record", "problem"),
     [
-        (failing, "recipe test_recipes:failing: failed at question 7 ("),
-        (failing, f"test_recipes.py, line {failing.__code__.co_firstlineno + 1}): ZeroDivisionErr"),
-        (no_records, "failed at question 7: TypeError: a record must be a dictionary, not str"),
-        (returned, "TypeError: it returned a dict; yield each record, or return a list of them"),
-        (returned_nothing, "TypeError: it returned a NoneType; yield each record"),
-        (no_json, "TypeError: Type is not JSON serializable: complex"),
-        (Recipe("x", titles, Numbered), "field title is str; its schema says integer or null"),
-        (Recipe("x", titles, Named), "the record has no name, which its schema requires"),
-        (Recipe("x", titles, Empty), "the record has title, which its schema does not allow"),
-        (Recipe("x", nested, Nested), "field a[1].b is bool; its schema says string"),
+        (failing, None, "recipe x: failed at question 7 ("),
+        (failing, None, f"test_recipes.py, line {LINE + 1}): ZeroDivisionErr"),
+        (lambda _: ["How?"], None, "question 7: TypeError: a record must be a dictionary, not str"),
+        (lambda _: {"a": 1}, None, "TypeError: it returned a dict; yield each record, or return a"),
+        (lambda _: None, None, "TypeError: it returned a NoneType; yield each record"),
+        (lambda _: [{"day": 1j}], None, "TypeError: Type is not JSON serializable: complex"),
+        (titles, typed(title=int | None), "field title is str; its schema says integer or null"),
+        (titles, typed(name=str), "the record has no name, which its schema requires"),
+        (titles, typed(), "the record has title, which its schema does not allow"),
+        (
+            lambda _: [{"a": [{"b": ""}, {"b": True}]}],
+            NESTED,
+            "field a[1].b is bool; its schema says string",
+        ),
     ],
 )
-def test_a_failing_recipe(function: Any, problem: str) -> None:
-    recipe = (
-        function
-        if isinstance(function, Recipe)
-        else choose_recipe(f"test_recipes:{function.__name__}").recipe
-    )
-    maker = RecordMaker(recipe, None)
+def test_a_failing_recipe(function: Any, record: Any, problem: str) -> None:
+    maker = RecordMaker(Recipe("x", function, record), None)
     with pytest.raises(so2docs.So2docsError) as error:
         list(maker.records(7, b'{"Id":7,"Title":"How?"}'))
     assert problem in str(error.value)
@@ -485,19 +437,9 @@ def test_the_host_of_a_site(site: str, host: str | None) -> None:
 @pytest.mark.parametrize("host", ["Beer.StackExchange.com", "https://beer.stackexchange.com/"])
 def test_valid_hosts(host: str) -> None:
     assert sites.checked_host(host) == "alcohol.stackexchange.com"
-
-
-@pytest.mark.parametrize("host", ["", "beer", "a b.com", 'x.com"><script>', "x.com/users"])
-def test_refuses_invalid_hosts(host: str) -> None:
-    with pytest.raises(so2docs.OptionError, match="must be a host such as"):
-        sites.checked_host(host)
-
-
-@pytest.mark.parametrize(
-    ("alias", "name"), [("dpo", "pairs"), ("sft", "messages"), ("rag", "chunks")]
-)
-def test_names_of_uses(alias: str, name: str) -> None:
-    assert choose_recipe(alias) == choose_recipe(name)
+    for refused in ("", "beer", "a b.com", 'x.com"><script>', "x.com/users"):
+        with pytest.raises(so2docs.OptionError, match="must be a host such as"):
+            sites.checked_host(refused)
 
 
 def test_the_summary_counts_questions_without_a_record(tmp_path: Path) -> None:
