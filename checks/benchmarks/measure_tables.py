@@ -71,7 +71,7 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
             clock.step(step.table.name, counts.rows, spilled, counts.bytes)
         spill.index()
         spill.merge_only(step.table.sequence for step in session.tables)
-        with NewFiles() as new_files:
+        with NewFiles(output) as new_files:
             SecondPass(spill, options, names, session.provenance, users).run(
                 workers, report, new_files
             )

@@ -30,7 +30,7 @@ from so2docs.__main__ import main
 
 Files = dict[str, bytes]
 
-TEMPORARY = re.compile(r"\.part(\.|$)|\.spill/|\.lock$|\.failed$|so2docs-[0-9a-f]{8}/|^tmp/")
+TEMPORARY = re.compile(r"\.part(/|$)|\.spill/|\.lock$|\.failed$|so2docs-[0-9a-f]{8}/|^tmp/")
 """Matches the names of files that an unfinished command may leave."""
 
 LOCK = re.compile(r"\.lock$")

@@ -51,8 +51,7 @@ def provisional(folder: Path) -> list[Path]:
     return sorted(
         path
         for path in folder.rglob("*")
-        if path.is_file()
-        and (".part" in path.name or any(part.endswith(".spill") for part in path.parent.parts))
+        if path.is_file() and any(part.endswith((".part", ".spill")) for part in path.parent.parts)
     )
 
 
@@ -76,6 +75,6 @@ def damage(folder: Path, what: Damage) -> Path | None:
 
 def kind_of(path: Path) -> str:
     """Return the suffix that tells the kind of a provisional file, or else its name."""
-    if ".part" in path.name:
-        return path.name[path.name.index(".part") :]
+    if path.parent.name.endswith(".part"):
+        return ".part"
     return "".join(path.suffixes) or path.name

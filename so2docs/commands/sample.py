@@ -35,7 +35,7 @@ def sample(folder: str, *, force: bool, quiet: bool) -> None:
 
     open_folder(folder)
     written = []
-    with NewFiles() as new_files:
+    with NewFiles(os.path.join(folder, "sample")) as new_files:
         for file in sorted(files("so2docs").joinpath("sample").iterdir(), key=lambda f: f.name):
             path, data = os.path.join(folder, file.name), file.read_bytes()
             if not (os.path.isfile(path) and Path(path).read_bytes() == data):

@@ -1,7 +1,8 @@
 """Write the files of a command together: all of them are renamed at the end, or none.
 
-Each file is written under a temporary name, synced to disk, and renamed with the others, a main
-file after the side files that describe it.
+The files are written with their final names in a hidden folder, `.NAME.part`, synced to disk, and
+renamed together, a main file after the side files that describe it. Only this module knows the
+folder.
 
 Each output has one writer at a time: two writers would mix their bytes in one file. The system
 releases a lock when the process ends, so an unlocked lock file was left by a killed process.
@@ -22,14 +23,11 @@ from so2docs.errors import OptionError, OutputError, So2docsError, explain, flag
 from so2docs.output.part_files import (
     INDEX,
     LOCK,
-    RECORD,
-    FileState,
     check_folder,
     check_replaceable,
+    crc_of,
     describe_missing_folder,
-    finish_file,
     follow,
-    part_path,
     remove,
     side_file,
     sync_folder,
@@ -166,17 +164,22 @@ folder."""
 
 
 class NewFiles(AbstractContextManager["NewFiles"]):
-    """The new files of a command, under temporary names until the context ends.
+    """The new files of a command, in the folder `.MAIN.part` until the context ends.
 
-    At the end, all finished files are renamed to their final names; after an error, none is. All
-    other temporary files are removed.
+    At the end, all finished files are renamed to their final names; after an error, none is. The
+    folder is removed in either case. A file that a link to another folder leads to is in a folder
+    of the same name there.
+
+    Args:
+        main: The file after which the folder is named; `-` is standard output.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, main: str) -> None:
+        self._main = "stdout" if main == "-" else main
         self._locks = ExitStack()
         self._claimed: list[str] = []
-        self._begun: set[str] = set()
-        self._finished: dict[str, FileState] = {}
+        self._folders: set[str] = set()
+        self._finished: dict[str, int | None] = {}
         self._outdated: list[str] = []
 
     def claim(
@@ -202,36 +205,43 @@ class NewFiles(AbstractContextManager["NewFiles"]):
         if path == "-":
             return
         check_folder(path, advice)
-        read = list(read)
-        for name in (path, part_path(path)):
-            check_replaceable(name, read)
+        check_replaceable(path, read)
         self._locks.enter_context(output_lock(path, seconds=seconds))
         self._claimed.append(path)
-        self._begun.add(part_path(path))
+        self.unfinished(path)
 
-    def begin(self, path: str) -> str:
-        """Return the temporary name of a new file; a file that has this name is removed."""
-        part = part_path(path)
-        with explain(part):
-            remove(part)  # Never open an existing file: the name may be a link to another file.
-        self._begun.add(part)
-        return part
+    def unfinished(self, path: str) -> str:
+        """Return the name that a file has until the end; its folder is made, empty, at first."""
+        folder = part_folder(self._main, path)
+        if folder not in self._folders:
+            with explain(folder):
+                if os.path.lexists(folder):
+                    shutil.rmtree(folder)  # A killed process left it.
+                os.mkdir(folder)
+            self._folders.add(folder)
+        return os.path.join(folder, os.path.basename(follow(path)))
 
-    def add(self, path: str, complete: FileState) -> None:
-        """Add a finished file, to be renamed together with the other files."""
-        self._finished[path] = complete
+    def add(self, path: str, crc: int | None = None) -> None:
+        """Add a finished file, to be renamed together with the other files.
+
+        Args:
+            path: The final name.
+            crc: CRC-32 of the file; None for a file that a library wrote.
+        """
+        self._finished[path] = crc
 
     def write(self, path: str, data: bytes) -> None:
         """Write a small file, to be renamed together with the other files."""
-        part = self.begin(path)
-        with explain(part), open(part, "xb") as file:
-            file.write(data)
-        self.add(path, finish_file(path, isal_zlib.crc32(data)))
+        part = self.unfinished(path)
+        with explain(part):
+            Path(part).write_bytes(data)
+        self.add(path, isal_zlib.crc32(data))
 
     def change_name(self, path: str, final: str) -> None:
         """Change the final name of a finished file, and that of its index."""
         for old, new in ((path, final), (side_file(path, INDEX), side_file(final, INDEX))):
             if old in self._finished:
+                os.rename(self.unfinished(old), self.unfinished(new))
                 self._finished[new] = self._finished.pop(old)
 
     def leave_out(self, path: str) -> None:
@@ -239,11 +249,17 @@ class NewFiles(AbstractContextManager["NewFiles"]):
         for name in (path, side_file(path, INDEX)):
             self._finished.pop(name, None)
 
-    def main_files(self) -> list[tuple[str, FileState]]:
-        """Return the finished files: the claimed ones, then others that are not hidden."""
+    def main_files(self) -> list[tuple[str, int, int]]:
+        """Return path, size and CRC-32 of the claimed files, then of others that are not hidden."""
         others = [p for p in self._finished if not os.path.basename(p).startswith(".")]
-        every = dict.fromkeys([*self._claimed, *others])
-        return [(path, self._finished[path]) for path in every if path in self._finished]
+        paths = [p for p in dict.fromkeys([*self._claimed, *others]) if p in self._finished]
+        return [(path, *self._measure(path)) for path in paths]
+
+    def _measure(self, path: str) -> tuple[int, int]:
+        crc = self._finished[path]
+        with explain(path), open(self.unfinished(path), "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            return size, crc_of(file, size) if crc is None else crc
 
     def outdate(self, *paths: str) -> None:
         """Mark old files for removal in this order, side files first, before the new are renamed.
@@ -259,9 +275,8 @@ class NewFiles(AbstractContextManager["NewFiles"]):
                 self._publish()
                 is_done = True
         finally:
-            for part in self._begun:
-                with suppress(OSError):
-                    os.unlink(part)
+            for folder in self._folders:
+                shutil.rmtree(folder, ignore_errors=True)
             # A lock file that cannot be removed is harmless, because the next process reuses it.
             with suppress(OSError), resumable(False, is_done=is_done):
                 self._locks.close()
@@ -273,6 +288,9 @@ class NewFiles(AbstractContextManager["NewFiles"]):
         paths.sort(key=lambda path: not os.path.basename(path).startswith("."))
         paths += [path for path in reversed(self._claimed) if path in self._finished]
         published: list[str] = []
+        for path in paths:
+            with explain(path), open(self.unfinished(path), "r+b") as file:
+                os.fsync(file.fileno())
         try:
             for path in self._outdated:
                 if path not in self._finished:
@@ -281,7 +299,7 @@ class NewFiles(AbstractContextManager["NewFiles"]):
             for path in paths:
                 is_new = not os.path.lexists(path)
                 with explain(path):
-                    os.replace(self._finished[path].part, follow(path))
+                    os.replace(self.unfinished(path), follow(path))
                 published += [path] * is_new
             for folder in {os.path.dirname(follow(path)) or "." for path in paths}:
                 with explain(folder):
@@ -294,20 +312,23 @@ class NewFiles(AbstractContextManager["NewFiles"]):
             raise
 
 
-def clean_up(path: str, temporaries: Iterable[str] = ()) -> None:
+def part_folder(main: str, path: str) -> str:
+    """Return the folder for a file until it is renamed, next to the file; `main` names it."""
+    return os.path.join(os.path.dirname(follow(path)), os.path.basename(side_file(main, "part")))
+
+
+def clean_up(main: str, paths: Iterable[str] = ()) -> None:
     """Remove the unfinished files of a product that a killed process left, and its lock file.
 
     Args:
-        path: Main file of the product.
-        temporaries: Paths of temporary files other than those of every product.
+        main: Main file of the product.
+        paths: Other files of the product, which may be in other folders.
     """
-    of_each = map(part_path, (path, side_file(path, INDEX), side_file(path, RECORD)))
-    names = [*of_each, *temporaries]
-    if any(map(os.path.lexists, (side_file(path, LOCK), *names))):
-        with suppress(OSError, So2docsError), output_lock(path, seconds=0):
-            for name in names:
-                with suppress(OSError):
-                    os.unlink(name)
+    folders = {part_folder(main, path) for path in (main, *paths)}
+    if any(map(os.path.lexists, (side_file(main, LOCK), *folders))):
+        with suppress(OSError, So2docsError), output_lock(main, seconds=0):
+            for folder in folders:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_file(path: str, data: bytes) -> None:
@@ -317,6 +338,6 @@ def write_file(path: str, data: bytes) -> None:
             Path(path).write_bytes(data)
         return
     path = os.path.realpath(path)
-    with NewFiles() as files:
+    with NewFiles(path) as files:
         files.claim(path, seconds=FOR_SMALL_FILES)
         files.write(path, data)

@@ -1,12 +1,10 @@
-"""Check output paths, and name temporary files and side files.
+"""Check output paths, and name side files.
 
 Programs that read a folder or a glob of outputs must skip index, strays, manifest and lock. Some
 (Spark, Arrow, Hugging Face, shells) skip names with a leading dot. Others (DuckDB, Polars,
 ClickHouse) are given globs such as `*.parquet`, which skip names without a data extension. The name
 of a side file contains the whole name of its output, so that outputs in two formats do not share
 side files.
-
-A file has a temporary name until it is complete.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ from isal import isal_zlib
 from so2docs.errors import (
     OutputError,
     OutputExistsError,
-    explain,
     flag,
 )
 
@@ -138,33 +135,10 @@ _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EACCES}
 """Errors to ignore when syncing a folder: it may be unreadable, or its file system cannot sync it.
 """
 
-PART = ".part"
-"""Extension of an incomplete file."""
-
-
-def part_path(path: str) -> str:
-    """Return the temporary name of a file, next to the file that a symbolic link leads to."""
-    return follow(path) + PART
-
 
 def remove(path: str) -> None:
     """Remove a file if it exists."""
     Path(path).unlink(missing_ok=True)
-
-
-@dataclass(frozen=True, slots=True)
-class FileState:
-    """A complete and synced file under its temporary name.
-
-    Attributes:
-        part: The temporary name; `-` for standard output.
-        size: Size in bytes.
-        crc: CRC-32 of these bytes; None for a file written by a library.
-    """
-
-    part: str
-    size: int
-    crc: int | None
 
 
 def crc_of(file: IO[bytes], size: int) -> int:
@@ -177,14 +151,6 @@ def crc_of(file: IO[bytes], size: int) -> int:
         crc = isal_zlib.crc32(data, crc)
         size -= len(data)
     return crc
-
-
-def finish_file(path: str, crc: int | None = None) -> FileState:
-    """Sync a temporary file to disk, and return its state."""
-    part = part_path(path)
-    with explain(part), open(part, "r+b") as file:
-        os.fsync(file.fileno())
-        return FileState(part, file.seek(0, os.SEEK_END), crc)
 
 
 def sync_folder(path: str) -> None:

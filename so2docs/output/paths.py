@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from so2docs.errors import DumpError, So2docsError, explain
+from so2docs.errors import DumpError, So2docsError
 from so2docs.options.choices import COMPRESSIONS, EXTENSIONS, FORMATS, Compression
 from so2docs.options.table import Options, OutputForm, RunOptions
 from so2docs.output import index
@@ -17,14 +17,12 @@ from so2docs.output.new_files import NewFiles, clean_up, write_file
 from so2docs.output.part_files import (
     CARD,
     MANIFEST,
-    PART,
     RECORD,
     STRAYS,
     check_folder,
     check_replaceable,
     is_same,
     refuse_existing,
-    remove,
     side_file,
 )
 from so2docs.output.product import CHANGED, Product, are_unchanged, as_text, read_provenance
@@ -86,24 +84,17 @@ class OutputPaths:
 
     def earlier_files(self) -> list[str]:
         """Return the output files that exist, in order."""
-        if self.form.split:
-            return self._split_files()
-        return list(filter(os.path.exists, map(self.file, self.made_of_it or ("",))))
-
-    def _split_files(self, end: str = "") -> list[str]:
-        """List the final paths in a split output for which a file with the suffix `end` exists."""
         if not self.form.split:
-            return []
+            return list(filter(os.path.exists, map(self.file, self.made_of_it or ("",))))
         folder, stem = os.path.split(self.stem)
-        start, last = f"{stem}-", self.extensions + end
         # The pattern is the same for all sites, so that `re` compiles it once for a run.
         is_label = re.compile(self.form.labels).fullmatch
         paths = (
-            os.path.join(folder, name.removesuffix(end))
+            os.path.join(folder, name)
             for name in os.listdir(folder or ".")
-            if name.startswith(start)
-            and name.endswith(last)
-            and is_label(name, len(start), len(name) - len(last))
+            if name.startswith(f"{stem}-")
+            and name.endswith(self.extensions)
+            and is_label(name, len(stem) + 1, len(name) - len(self.extensions))
         )
         return sorted(paths, key=self.place)
 
@@ -182,7 +173,7 @@ class OutputPaths:
             return
         check_folder(self.output)
         files = [*dict.fromkeys(file for file in read if file is not None)]
-        for path in dict.fromkeys((*self._finals(), *self.temporaries())):
+        for path in dict.fromkeys(self._finals()):
             check_replaceable(path, files)
         # Allow the excerpt as input, because it may have been saved by an earlier conversion.
         excerpt = os.path.abspath(self.excerpt)
@@ -192,20 +183,6 @@ class OutputPaths:
         earlier = self.earlier_files()
         whole = [] if self.form.split else [self.output, *map(self.file, self.made_of_it)]
         return [*earlier, *whole, self.strays, self.record, *self._indexes(earlier)]
-
-    def temporaries(self) -> list[str]:
-        """List the paths of all temporary files of the output, whether they exist or not."""
-        if self.output == "-":
-            return []
-        unfinished = self._split_files(PART)
-        finals = [*self._finals(), *self._indexes(unfinished), *unfinished]
-        return [path + PART for path in dict.fromkeys(finals)]
-
-    def remove_temporaries(self) -> None:
-        """Remove the unfinished files of an earlier session."""
-        for path in self.temporaries():
-            with explain(path):
-                remove(path)
 
     def check_side_files(self) -> None:
         """Reject a file at the path of an index unless it is an index."""
@@ -259,8 +236,8 @@ class OutputOfConversion(Product[Report]):
         return report
 
     def clean_up(self) -> None:
-        """Remove also the temporary files of several outputs and of strays."""
-        clean_up(self.path, self._names.temporaries())
+        """Remove also the unfinished files in other folders."""
+        clean_up(self.path, map(self._names.file, self._names.made_of_it))
 
     def counts(self, result: Report) -> dict[str, Any] | None:
         """Return the counts of several files; the index of a single file holds its record."""

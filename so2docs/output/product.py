@@ -93,7 +93,7 @@ class Product(Generic[Result]):
         raise NotImplementedError
 
     def make(self, files: NewFiles) -> Result:
-        """Make the product under temporary names, and return the result.
+        """Make the product as new files, and return the result.
 
         `build` has claimed `paths`, and publishes `files`.
         """
@@ -164,7 +164,7 @@ class Product(Generic[Result]):
         """
         result = self.find(force=force, update=update)
         if result is None:
-            with NewFiles() as files:
+            with NewFiles(self.path) as files:
                 self._claim(files)
                 # Another process may have just made the product.
                 result = self.find(force=force, update=update)
@@ -231,14 +231,9 @@ def _seal_record(path: str, record: Provenance, files: NewFiles) -> bytes:
     """
     folder = os.path.dirname(path) or "."
     made = []
-    for name, state in files.main_files():
-        if os.path.basename(name) == CARD:
-            continue
-        crc = state.crc
-        if crc is None:  # A library wrote the file.
-            with open(state.part, "rb", buffering=0) as file:
-                crc = crc_of(file, state.size)
-        made.append(File("", os.path.relpath(name, folder), state.size, as_text(crc)))
+    for name, size, crc in files.main_files():
+        if os.path.basename(name) != CARD:
+            made.append(File("", os.path.relpath(name, folder), size, as_text(crc)))
     data = replace(record, files=tuple(made)).to_json()
     values = {"record": orjson.Fragment(data), "crc": crc32(data)}
     return orjson.dumps(values)

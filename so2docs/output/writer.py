@@ -18,62 +18,14 @@ from so2docs.options.table import Options
 from so2docs.output import formats
 from so2docs.output.compression import trailer_bytes
 from so2docs.output.file import Output
-from so2docs.output.formats import FileFormat
 from so2docs.output.new_files import NewFiles
-from so2docs.output.part_files import FileState
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.segments import Copy, Segment
 from so2docs.report import Report
 
-_MOST_OPEN = 32
-"""Maximum number of open files; other files are reopened when they get documents."""
-
 _MORE_SEGMENTS = 3
 """Segments that a file may still get: a separator, a segment of documents, and the footer."""
-
-
-class OpenFiles:
-    """The unfinished files of an output by label; at most `_MOST_OPEN` are open at a time."""
-
-    def __init__(self, form: FileFormat, create: Callable[[str], Output]) -> None:
-        self.by_label: dict[str, Output] = {}
-        self._format, self._create = form, create
-        self._open: dict[str, Output] = {}  # In order of last use, least recent first.
-
-    def get(self, label: str) -> Output:
-        """Return the file with a label; create it if it is new."""
-        if label not in self.by_label:
-            self.by_label[label] = self._create(label)
-        file = self._open[label] = self._open.pop(label, self.by_label[label])
-        if len(self._open) > _MOST_OPEN:
-            self._open.pop(next(iter(self._open))).close()
-        return file
-
-    def place(self, file: Output, segment: Segment) -> list[Copy]:
-        """Append a segment, preceded by the header or a separator; return the copies to make."""
-        self._add(file, self._format.between if file.journal.count else self._format.header)
-        return file.place(segment)
-
-    def end(self, label: str, record: bytes = b"") -> FileState:
-        """Append the footer, seal the file with a label, and return its final state."""
-        file = self.get(label)
-        if not file.journal.count:
-            self._add(file, self._format.header)
-        self._add(file, self._format.footer(file.journal, record))
-        # The record of a split output has the checksums of its files.
-        state = file.seal(b"" if label and self._format.holds_record else record)
-        del self.by_label[label], self._open[label]
-        return state
-
-    def _add(self, file: Output, raw: bytes) -> None:
-        if raw:
-            file.append(self._format.segment(raw))
-
-    def close(self) -> None:
-        """Close all open files."""
-        for file in self._open.values():
-            file.close()
 
 
 class Writer:
@@ -106,48 +58,46 @@ class Writer:
         self._format = formats.of(options)
         self._between_bytes = self._format.segment(self._format.between).size
         self._cuts = cuts
-        self._finished: list[tuple[str, FileState]] = []
-        self._files = OpenFiles(self._format, self._create)
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._files.close()
+        self._files: dict[str, Output] = {}  # The unfinished files by label.
+        self._finished: list[tuple[str, int]] = []
 
     def append(self, segment: Segment) -> list[Copy]:
         """Append a segment to its file; return the copies to make before the file ends."""
         if self._form.split.is_by_question:
-            file = self._files.get(segment.label or UNDATED)
+            file = self._find(segment.label or UNDATED)
         else:
             number = bisect_right(self._cuts, segment.first_id)
             while len(self._finished) < number or not self._has_room(segment):
                 self._end(self._next_label())
-            file = self._files.get(self._next_label())
-        return self._files.place(file, segment)
+            file = self._find(self._next_label())
+        self._add(file, self._format.between if file.journal.count else self._format.header)
+        return file.place(segment)
+
+    def _add(self, file: Output, raw: bytes) -> None:
+        if raw:
+            file.append(self._format.segment(raw))
 
     def _has_room(self, segment: Segment) -> bool:
         """Whether a segment fits within the size limit, or the next file is still empty."""
-        limit, journal = self._form.split.size, self._files.get(self._next_label()).journal
+        limit, journal = self._form.split.size, self._find(self._next_label()).journal
         if limit is None or not journal.count:
             return True
         end = trailer_bytes(self._form.compression, journal.count + _MORE_SEGMENTS)
         end += self._format.footer_bytes(journal, segment)
         return journal.end + self._between_bytes + segment.size + end <= limit
 
-    def seal(self, report: Report) -> list[tuple[str, FileState]]:
-        """End the remaining files; return the path and the state of each file."""
+    def seal(self, report: Report) -> list[tuple[str, int]]:
+        """End the remaining files; return the path and the size of each file."""
         if self._form.split.shares is not None:
             report.empty_shares = [
                 name
                 for name, _ in self._form.split.ends
-                if name not in self._files.by_label
-                or not self._files.by_label[name].journal.documents
+                if name not in self._files or not self._files[name].journal.documents
             ]
         if not self._form.split:
             self._provenance = self._provenance.with_counts(report)
         if self._form.split.is_by_question:
-            labels = {name for name, _ in self._form.split.ends} | self._files.by_label.keys()
+            labels = {name for name, _ in self._form.split.ends} | self._files.keys()
             for label in sorted(labels or {UNDATED}):  # Without documents, write one empty file.
                 self._end(label)
             return self._finished
@@ -156,11 +106,11 @@ class Writer:
         self._end(self._next_label())
         return self._with_total() if self._form.has_total else self._finished
 
-    def _with_total(self) -> list[tuple[str, FileState]]:
+    def _with_total(self) -> list[tuple[str, int]]:
         """Add the number of files, known only now, to the final name of each file."""
         total, named = len(self._finished), []
-        for number, (path, state) in enumerate(self._finished):
-            named.append((self._names.file(f"{number:05}-of-{total:05}"), state))
+        for number, (path, size) in enumerate(self._finished):
+            named.append((self._names.file(f"{number:05}-of-{total:05}"), size))
             self._new_files.change_name(path, named[-1][0])
         return named
 
@@ -168,21 +118,32 @@ class Writer:
         """Return the label of the first file that is not finished."""
         return f"{len(self._finished):05}" if self._form.split else ""
 
-    def _create(self, label: str) -> Output:
+    def _find(self, label: str) -> Output:
+        """Return the unfinished file with a label; create it if it is new."""
+        if label in self._files:
+            return self._files[label]
         path, form = self._names.file(label), self._form
-        if len(self._files.by_label) == MOST_FILES:
+        if len(self._files) == MOST_FILES:
             raise OutputError(
                 f"{self._names.output}: {flag('split', form.split.by)} would create more than "
                 f"{MOST_FILES:,} files from the dates in this dump; split by a number of files, "
                 f"as in {flag('split', '100files')}"
             )
-        return Output(self._new_files, path, form.compression, indexed=form.is_indexed)
+        file = Output(self._new_files, path, form.compression, indexed=form.is_indexed)
+        self._files[label] = file
+        return file
 
     def _end(self, label: str) -> None:
+        """Append the footer of a file, and finish it."""
         self._settle()
-        provenance = self._provenance
+        file, record = self._find(label), self._provenance
         if self._form.split:
-            documents = self._files.get(label).journal.documents
-            provenance = replace(provenance, counts={"documents": documents})
-        state = self._files.end(label, provenance.to_json())
-        self._finished.append((self._names.file(label), state))
+            record = replace(record, counts={"documents": file.journal.documents})
+        if not file.journal.count:
+            self._add(file, self._format.header)
+        self._add(file, self._format.footer(file.journal, record.to_json()))
+        # The record of a split output has the checksums of its files.
+        is_inside = bool(label) and self._format.holds_record
+        size = file.seal(b"" if is_inside else record.to_json())
+        self._finished.append((file.path, size))
+        del self._files[label]

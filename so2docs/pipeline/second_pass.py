@@ -237,20 +237,12 @@ class SecondPass:
         names = self.names
         self.cuts = cuts(self.spill, self.buckets, self.options)
         copies = PendingCopies(workers)
-        with (
-            Writer(
-                files,
-                self.provenance,
-                names,
-                self.options,
-                cuts=self.cuts,
-                settle=copies.settle,
-            ) as output,
-            Output(
-                files, names.strays, names.strays_compression, level=self.options.level
-            ) as strays,
-            self.progress.step("writing", None, sum(size for _, size in self.buckets)) as bar,
-        ):
+        output = Writer(
+            files, self.provenance, names, self.options, cuts=self.cuts, settle=copies.settle
+        )
+        strays = Output(files, names.strays, names.strays_compression, level=self.options.level)
+        total = sum(size for _, size in self.buckets)
+        with self.progress.step("writing", None, total) as bar:
             for line in read_keyless_strays(self.spill):
                 strays.write(line)
             strays.end_segment()
@@ -321,7 +313,7 @@ class SecondPass:
         files = output.seal(report)
         if self.options.form.is_indexed and self.names.output != "-":
             report.index_path = self.names.index
-        report.output_bytes, report.files = sum(file.size for _, file in files), len(files)
+        report.output_bytes, report.files = sum(size for _, size in files), len(files)
         if self.options.form.split:
             paths = sorted((path for path, _ in files), key=self.names.place)
             report.first_file, report.last_file = paths[0], paths[-1]

@@ -165,7 +165,6 @@ class Session:
 
     def run(self, files: NewFiles) -> Report:
         """Run both passes, write the files of the output, and return the report."""
-        self.names.remove_temporaries()
         report = self.report
         report.resumed = any(step.tallies() for step in self.steps)
         form = self.options.form

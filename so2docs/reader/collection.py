@@ -35,7 +35,7 @@ from so2docs.reader.reading import SegmentReader
 def _save_index(output: str, data: bytes) -> bool:
     """Save an index next to its output; return False if that fails or the output was replaced."""
     try:
-        with output_lock(output, seconds=0), NewFiles() as files:
+        with output_lock(output, seconds=0), NewFiles(output) as files:
             with Path(output).open("rb") as file:
                 Index(data).check(file)
             files.write(index.index_path(output), data)

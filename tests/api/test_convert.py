@@ -17,6 +17,7 @@ from support.dumps import question, row, write_dump
 
 import so2docs
 from so2docs.errors import So2docsError
+from so2docs.output.product import read_provenance
 
 
 def text_of(path: Path) -> bytes:
@@ -176,9 +177,9 @@ def test_optional_tables(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
     assert "has no users" in caplog.text
     [document] = so2docs.read(tmp_path / "q.jsonl")
     assert document["Comments"]
-    with so2docs.open(tmp_path / "q.jsonl") as docs:
-        assert docs.provenance is not None
-        options = docs.provenance.options
+    record = read_provenance(str(tmp_path / "q.jsonl"))
+    assert record is not None
+    options = record.options
     assert (options["nest"], options["if_present"]) == (["comments"], ["badges", "users"])
     [line] = so2docs.documents(site, nest=["all"], if_present=True, jobs=1)
     assert line["Comments"]

@@ -107,8 +107,8 @@ def test_failing_system_calls() -> None:
 @pytest.mark.parametrize(
     ("command", "call", "what"),
     [
-        ("sqlite", "open64 of /q.db.part", "SIGKILL"),
-        ("sqlite", "open64 of /q.db.part", "fails"),
+        ("sqlite", "open64 of /.q.db.part/q.db", "SIGKILL"),
+        ("sqlite", "open64 of /.q.db.part/q.db", "fails"),
         ("diff stdout", "open64 of /.new.jsonl.index", "fails"),
         ("show", "write of /stdout", "fails"),
         ("flat csv", "rename of /flat/PostLinks", "SIGKILL"),

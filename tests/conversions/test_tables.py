@@ -312,7 +312,7 @@ KILL_AT = {
     "links": "table2-*3-1.blocks",
     "votes": "table3-*5-1.blocks",
     "users": "table4-*2-1.blocks",
-    "documents": "../questions.jsonl.gz.part",
+    "documents": "../.questions.jsonl.gz.part/questions.jsonl.gz",
 }
 CONVERT = """
 import sys, so2docs

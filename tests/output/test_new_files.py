@@ -9,7 +9,6 @@ import pytest
 
 from so2docs.errors import OutputError
 from so2docs.output.new_files import NewFiles, clean_up, write_file
-from so2docs.output.part_files import part_path
 
 
 def test_small_files_of_several_processes_are_whole(tmp_path: Path) -> None:
@@ -26,13 +25,13 @@ def test_small_files_of_several_processes_are_whole(tmp_path: Path) -> None:
 
 def test_removes_published_files_after_a_failure(tmp_path: Path) -> None:
     def make(losing: str | None = None) -> None:
-        with NewFiles() as files:
+        with NewFiles(str(tmp_path / "main")) as files:
             for name in ("main", "other"):
                 files.claim(str(tmp_path / name))
                 files.write(str(tmp_path / name), b"new")
             files.write(str(tmp_path / ".side"), b"new")
             if losing is not None:
-                os.unlink(part_path(str(tmp_path / losing)))
+                os.unlink(files.unfinished(str(tmp_path / losing)))
 
     (tmp_path / "main" / "file").mkdir(parents=True)
     with pytest.raises(OutputError, match="main: is a folder"):
@@ -50,8 +49,9 @@ def test_removes_published_files_after_a_failure(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open files")
 def test_all_unfinished_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
-    names = ("new.db.part", ".new.db.index.part", ".new.db.record.part")
-    for name in (*names, ".new.db.lock", "other.part"):
+    for name in (".new.db.part/new.db", "set/.new.db.part/one", ".new.db.lock", ".other.part/x"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    clean_up(str(tmp_path / "new.db"))
-    assert sorted(os.listdir(tmp_path)) == ["other.part"]
+    clean_up(str(tmp_path / "new.db"), [str(tmp_path / "set" / "two")])
+    assert sorted(os.listdir(tmp_path)) == [".other.part", "set"]
+    assert os.listdir(tmp_path / "set") == []

@@ -5,7 +5,6 @@ import io
 import os
 import subprocess
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,20 +16,21 @@ from so2docs.options.choices import compression_from_name
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
 from so2docs.output.new_files import NewFiles
+from so2docs.store.disk import write_all
 
 RAWS = [b"one\n", b"two\n" * 1000, b"\xff\x00three\n"]
 
 
 def write(path: Path, raws: list[bytes], level: int = 2) -> bytes:
     compression = compression_from_name(str(path))
-    with NewFiles() as files:
-        with Output(files, str(path), compression) as file:
-            for raw in raws:
-                file.append(compress(raw, compression, level))
-            finished = file.seal()
+    with NewFiles(str(path)) as files:
+        file = Output(files, str(path), compression)
+        for raw in raws:
+            file.append(compress(raw, compression, level))
+        size = file.seal()
         assert not path.exists()
-    assert path.stat().st_size == finished.size
-    assert not Path(f"{path}.part").exists()
+    assert path.stat().st_size == size
+    assert os.listdir(path.parent) == [path.name]
     return path.read_bytes()
 
 
@@ -74,49 +74,42 @@ def test_nothing_to_write(name: str, tmp_path: Path) -> None:
 
 def test_a_file_is_published_once(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    with NewFiles() as files:
+    with NewFiles(str(path)) as files:
         files.write(str(path), b"abc")
     assert os.listdir(tmp_path) == ["x.jsonl"]
     assert path.read_bytes() == b"abc"
 
 
-@pytest.mark.parametrize("link", [os.link, os.symlink])
-def test_does_not_write_into_an_existing_temporary_file(
-    link: Callable[[Path, Path], None], tmp_path: Path
-) -> None:
-    (tmp_path / "dump").write_bytes(b"dump")
-    link(tmp_path / "dump", tmp_path / "x.jsonl.part")
-    assert write(tmp_path / "x.jsonl", [b"x"]) == b"x"
-    assert (tmp_path / "dump").read_bytes() == b"dump"
+def test_a_folder_that_a_link_leads_to_is_not_removed(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / ".x.jsonl.part").symlink_to(tmp_path / "mine")
+    with pytest.raises(OutputError, match=r"\.x\.jsonl\.part: cannot be written"):
+        write(tmp_path / "x.jsonl", [b"x"])
+    assert {path.name for path in tmp_path.iterdir()} == {"mine", ".x.jsonl.part"}
 
 
 def test_an_incomplete_file_is_removed(tmp_path: Path) -> None:
-    with NewFiles() as files, Output(files, str(tmp_path / "x.jsonl"), "none") as file:
-        file.append(compress(b"x", "none", 2))
+    path = str(tmp_path / "x.jsonl")
+    with NewFiles(path) as files:
+        Output(files, path, "none").append(compress(b"x", "none", 2))
     assert not os.listdir(tmp_path)
 
 
 def test_errors_name_the_file(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match=r"missing.x\.part: cannot be written: No such file"):
+    with pytest.raises(OutputError, match=r"missing/\.x\.part: cannot be written: No such file"):
         write(tmp_path / "missing" / "x", [b"x"])
 
 
 class Slow(io.RawIOBase):
     """Writes one byte per call, as a raw file may."""
 
-    def __init__(self) -> None:
-        self.taken = bytearray()
-
-    def writable(self) -> bool:
-        return True
+    taken = b""
 
     def write(self, data: memoryview) -> int:  # type: ignore[override]
         self.taken += data[:1]
         return 1
 
 
-def test_a_short_write_is_repeated(tmp_path: Path) -> None:
-    with NewFiles() as files, Output(files, str(tmp_path / "x.jsonl"), "none") as file:
-        slow = file._file = Slow()
-        file.append(compress(b"documents\n", "none", 2))
-        assert slow.taken == b"documents\n"
+def test_a_short_write_is_repeated() -> None:
+    write_all(slow := Slow(), b"documents\n")
+    assert slow.taken == b"documents\n"

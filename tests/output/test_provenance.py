@@ -116,18 +116,15 @@ def test_an_output_without_provenance(site: Path, tmp_path: Path) -> None:
     with pytest.raises(ExistingOutputError, match="has no record of how it was made") as refused:
         convert(site, tmp_path / "q.jsonl")
     assert refused.value.state == "unknown"
-    with so2docs.open(tmp_path / "q.jsonl") as docs:
-        assert docs.provenance is None
+    assert read_provenance(str(tmp_path / "q.jsonl")) is None
 
 
 def test_standard_input_is_compared_with_nothing(site: Path, tmp_path: Path) -> None:
     data = (site / "Posts.xml").read_bytes()
     run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path, code=0)
-    with so2docs.open(tmp_path / "q.jsonl") as docs:
-        provenance = docs.provenance
-        assert provenance is not None
-        (posts,) = provenance.input
-        assert posts == File.read_once("posts", "standard input")._replace(bytes=len(data))
+    record = read_provenance(str(tmp_path / "q.jsonl"))
+    assert record is not None
+    assert record.input == (File.read_once("posts", "standard input")._replace(bytes=len(data)),)
     again = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path, code=1)
     assert "cannot be compared, since it can be read only once" in again.stderr
 

@@ -45,7 +45,8 @@ def stored(path: Path, offset: int, size: int) -> Segment:
 
 
 def test_all_copies_are_made_once_settled(tmp_path: Path) -> None:
-    source, part = tmp_path / "segments.0", Output(NewFiles(), str(tmp_path / "x"), "none")
+    source, path = tmp_path / "segments.0", str(tmp_path / "x")
+    part = Output(NewFiles(path), path, "none")
     source.write_bytes(b"0123456789" * 1000)
     part.append(compress(b"<", "none", 0))
     with Workers(2) as workers:
@@ -56,11 +57,9 @@ def test_all_copies_are_made_once_settled(tmp_path: Path) -> None:
         copies.send([str(source)])
         copies.settle()
         assert not source.exists()
-        part.close()
         expected = b"<" + b"0123456789" * 800 + b">"
-        assert (tmp_path / "x.part").read_bytes() == expected
+        assert (tmp_path / ".x.part" / "x").read_bytes() == expected
         copies.add(part.place(stored(source, 0, 10)))
-        part.close()
         copies.send([])
-        with pytest.raises(OutputError, match=r"x\.part: cannot be written: No such file"):
+        with pytest.raises(OutputError, match=r"x\.part/x: cannot be written: No such file"):
             copies.settle()

@@ -105,10 +105,7 @@ STOPS: dict[str, tuple[dict[str, int], str]] = {
     "before the last step": ({"seal": 0}, ALL),
     "after the last step": ({"seal": 1}, ALL),
 }
-PARTS = [
-    f"{name}.part"
-    for name in ("questions.jsonl.gz", ".questions.jsonl.gz.strays.gz", ".questions.jsonl.gz.index")
-]
+PARTS = ("questions.jsonl.gz", ".questions.jsonl.gz.strays.gz", ".questions.jsonl.gz.index")
 
 
 @pytest.mark.parametrize("stop", STOPS)
@@ -116,8 +113,9 @@ def test_going_on(stop: str, conversion: Conversion, expected: dict[str, bytes])
     where, message = STOPS[stop]
     conversion.stop(**where)
     assert [*conversion.output.parent.iterdir()] == [conversion.spill]
+    (folder := conversion.output.with_name(".questions.jsonl.gz.part")).mkdir()
     for name in PARTS:
-        conversion.output.with_name(name).write_bytes(b"left by a kill")
+        (folder / name).write_bytes(b"left by a kill")
     report, messages = conversion.run()
     assert (report.resumed, report.rows, messages) == (True, len(ROWS), [message])
     assert left_by(conversion.output) == expected
@@ -164,7 +162,7 @@ def test_a_file_lost_before_its_rename(
 
     def losing(*arguments: Any) -> None:
         seal(*arguments)
-        conversion.output.with_name(f"{lost}.part").unlink()
+        (conversion.output.with_name(f".{name}.part") / lost).unlink()
 
     with monkeypatch.context() as patch:
         patch.setattr(SecondPass, "seal", losing)

@@ -19,7 +19,8 @@ def some_segments(compression: Compression) -> list[Segment]:
 
 
 def written(path: Path, compression: Compression, segments: list[Segment]) -> bytes:
-    with NewFiles() as files, Output(files, str(path), compression, indexed=True) as file:
+    with NewFiles(str(path)) as files:
+        file = Output(files, str(path), compression, indexed=True)
         for segment in segments:
             file.append(segment)
         file.seal()

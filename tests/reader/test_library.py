@@ -204,7 +204,8 @@ def test_any_order_of_attributes_and_white_space(tmp_path: Path) -> None:
 def test_a_rebuilt_index_equals_the_written_one(level: int, large: Path, tmp_path: Path) -> None:
     path = tmp_path / NAMES[0]
     lines = list(map(json.dumps, scanned(large / NAMES[0]).values()))
-    with NewFiles() as files, Output(files, str(path), "gzip", indexed=True) as output:
+    with NewFiles(str(path)) as files:
+        output = Output(files, str(path), "gzip", indexed=True)
         for start in range(0, len(lines), 50):
             raw = "".join(line + "\n" for line in lines[start : start + 50]).encode()
             first_id = json.loads(lines[start])["Id"]

@@ -274,10 +274,8 @@ class ChangesFile(Product[Summary]):
     def make(self, files: NewFiles) -> Summary:
         """Compare the outputs, write the changes, and return their counts."""
         written, compression = 0, split_compression(self.path)[1] or "none"
-        with (
-            closing(self._changes.lines) as lines,
-            Output(files, self.path, compression) as output,
-        ):
+        output = Output(files, self.path, compression)
+        with closing(self._changes.lines) as lines:
             for line in lines:
                 output.write(line)
                 written += 1

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack
 from typing import Any
 
 from so2docs.escape import to_yaml
 from so2docs.extensions.recipes.recipe import Recipe, SetFile
-from so2docs.output.part_files import part_path
 from so2docs.output.paths import OutputPaths
 from so2docs.plugin import NewFiles, Output, Provenance, Report
 
@@ -50,16 +48,13 @@ def finish_set(
         provenance: Provenance of the set, without counts.
         report: Report of the conversion, which gets the counts of records, files and bytes.
     """
-    with ExitStack() as stack:
-        outputs = {
-            name: stack.enter_context(LinesOutput(files, names.file(name))) for name in recipe.files
-        }
-        assert recipe.write is not None
-        report.records = recipe.write(part_path(names.output), outputs)
-        sizes = {name: (output.bytes, output.lines) for name, output in outputs.items()}
-        outputs[README].write(_readme_text(recipe, report, sizes).encode())
-        record = provenance.with_counts(report).to_json()
-        sizes_of_files = {name: output.seal(record).size for name, output in outputs.items()}
+    outputs = {name: LinesOutput(files, names.file(name)) for name in recipe.files}
+    assert recipe.write is not None
+    report.records = recipe.write(files.unfinished(names.output), outputs)
+    sizes = {name: (output.bytes, output.lines) for name, output in outputs.items()}
+    outputs[README].write(_readme_text(recipe, report, sizes).encode())
+    record = provenance.with_counts(report).to_json()
+    sizes_of_files = {name: output.seal(record) for name, output in outputs.items()}
     del sizes_of_files[README]  # Leave out the README, because a card may replace it.
     report.output = os.path.dirname(names.output)
     report.files, report.output_bytes = len(sizes_of_files), sum(sizes_of_files.values())

@@ -85,8 +85,8 @@ def to_sqlite(
         inputs = list_inputs(read_first, files)
         record = make_record("sqlite", FORMAT, recorded(options), inputs, host)
 
-        def open_writer(_: NewFiles, path: str) -> SqliteWriter:
-            return SqliteWriter(path, texts_of_posts, partial(write_about, record=record))
+        def open_writer(files: NewFiles, path: str) -> SqliteWriter:
+            return SqliteWriter(files, path, texts_of_posts, partial(write_about, record=record))
 
         target = DatabaseFile(path, record, files, open_writer)
         folder = os.path.dirname(path) or "."

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, Any
 from so2docs.errors import explain
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.writing import SqliteEncoder, TextsOf, read
-from so2docs.output.part_files import FileState, finish_file, part_path, remove
 from so2docs.output.segments import Segment
-from so2docs.plugin import POSTS, log
+from so2docs.plugin import POSTS, NewFiles, log
 from so2docs.schema import BOOLEAN, INTEGER, OTHER, Table
 
 if TYPE_CHECKING:
@@ -67,11 +66,7 @@ _INDEXES = {
 
 
 def connect(part: str) -> sqlite3.Connection:
-    """Create an empty database at the path of a part file, and begin a transaction."""
-    with explain(part):
-        if os.path.exists(part):
-            log.info(f"{part}: is left from an interrupted run; starting over")
-        remove(part)
+    """Create a database, and begin a transaction."""
     connection = sqlite3.connect(part, isolation_level=None)
     for setting in (
         f"page_size={_PAGE_BYTES}",
@@ -97,6 +92,7 @@ class SqliteWriter:
     `close`.
 
     Args:
+        files: The new files.
         path: Name of the file.
         texts_of: Makes the texts of posts, for a full-text index; None for no index.
         complete: Called before the database is closed.
@@ -107,15 +103,17 @@ class SqliteWriter:
 
     def __init__(
         self,
+        files: NewFiles,
         path: str,
         texts_of: TextsOf | None = None,
         complete: Complete | None = None,
     ) -> None:
         self.repeated: Counter[str] = Counter()
-        self._path, self._texts_of, self._complete = path, texts_of, complete
+        self._new_files, self._path = files, path
+        self._texts_of, self._complete = texts_of, complete
         self._tables: list[Table] = []
         with self._explained():
-            self._connection = connect(part_path(path))
+            self._connection = connect(files.unfinished(path))
             self._database = _wrap(self._connection)
             if texts_of is not None:
                 self._create_search()
@@ -205,8 +203,8 @@ class SqliteWriter:
         self._connection.execute("DROP TABLE late")
         self._has_late = False
 
-    def finish(self) -> FileState:
-        """Create the indexes, close the database, and return the state of its file."""
+    def finish(self) -> int:
+        """Create the indexes, close the database, and return the size of its file."""
         with self._explained():
             self._end_table()
             if POSTS in self._tables:
@@ -227,7 +225,8 @@ class SqliteWriter:
             log.warning(
                 "%s: %s: %s repeat an Id; the first row is kept", self._path, name, f"{count:,}"
             )
-        return finish_file(self._path)
+        self._new_files.add(self._path)
+        return os.path.getsize(self._new_files.unfinished(self._path))
 
     def _describe_posts(self) -> None:
         """Make the views of questions and answers, and the tables of tags."""

@@ -321,7 +321,7 @@ def _targets(
         return TableFiles(os.path.join(where, name), record, files, open_writer)
 
     if options.format == "sqlite":
-        return [make_target("tables.db", files, lambda _, path: SqliteWriter(path))]
+        return [make_target("tables.db", files, SqliteWriter)]
     open_encoder: OpenEncoder = ENCODERS[options.format]
     if options.load is not None:
         open_encoder = partial(CsvEncoder, dialect=DIALECTS[options.load])
@@ -358,14 +358,14 @@ class TableRun:
         self, path: str, tables: list[TableFile], writer: TableWriter, files: NewFiles
     ) -> list[FlatTable]:
         """Write tables to the file at a path, under temporary names, and return their counts."""
-        with closing(writer), Output(files, _strays_path(path), "gzip") as strays:
+        strays = Output(files, _strays_path(path), "gzip")
+        with closing(writer):
             results = [self._copy(file, writer, strays, path) for file in tables]
             if strays.journal.count:
                 strays.seal()
-            state = writer.finish()
-            files.add(path, state)
+            size = writer.finish()
             for table in results:
-                table.bytes = state.size
+                table.bytes = size
                 table.repeated = writer.repeated[table.name]
                 table.written -= table.repeated
         return results

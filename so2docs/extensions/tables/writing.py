@@ -19,7 +19,6 @@ from so2docs.extensions.tables.options import TableFormat
 from so2docs.extensions.tables.sql import Dialect
 from so2docs.options.choices import Compression
 from so2docs.output.formats import FileFormat
-from so2docs.output.part_files import FileState
 from so2docs.output.segments import Journal, Segment
 from so2docs.plugin import POSTS, NewFiles, Output, OutputError
 
@@ -248,7 +247,7 @@ class FileWriter:
     """Writer of one file with a table.
 
     As for each writer, call `begin` before the first segment of each table, then `finish`, which
-    returns the state of the file, and then `close`.
+    returns the size of the file, and then `close`.
 
     Args:
         open_encoder: Opens the encoder of a chunk.
@@ -282,16 +281,14 @@ class FileWriter:
         if raw:
             self.append(self._form.segment(raw))
 
-    def finish(self) -> FileState:
-        """Write the footer of the file, and return its state."""
+    def finish(self) -> int:
+        """Write the footer of the file, and return its size."""
         assert self._file is not None
         self._append(self._form.footer(self._file.journal))
         return self._file.seal()
 
     def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
+        """Do nothing: the file is open only while it is written to."""
 
 
 def read(segment: Segment) -> bytes:

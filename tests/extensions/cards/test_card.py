@@ -412,15 +412,16 @@ def test_a_manifest_goes_with_its_output(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["README.md", "SHA256SUMS", ".q.jsonl.manifest"])
 def test_the_same_command_writes_a_card_that_failed(name: str, tmp_path: Path) -> None:
-    (tmp_path / f"{name}.part" / "in the way").mkdir(parents=True)
+    in_the_way = tmp_path / (name if name == "SHA256SUMS" else f".{name}.part")
+    in_the_way.symlink_to(tmp_path)
     with pytest.raises(so2docs.So2docsError, match=name):
         convert(tmp_path, "q.jsonl")
-    assert not (tmp_path / name).exists()
-    shutil.rmtree(tmp_path / f"{name}.part")
+    assert not (tmp_path / name).is_file()
+    in_the_way.unlink()
     convert(tmp_path, "q.jsonl")
     assert check_sums(tmp_path) == ["q.jsonl"]
     assert (tmp_path / "README.md").exists()
-    assert not list(tmp_path.glob("*.part")) + list(tmp_path.glob("*.spill"))
+    assert not list(tmp_path.glob(".*.part")) + list(tmp_path.glob("*.spill"))
 
 
 def test_the_card_counts_records_and_not_questions(tmp_path: Path) -> None:

@@ -393,7 +393,7 @@ def test_stopped_midway_it_leaves_nothing(
     write_dump(tmp_path / "d" / "Posts.xml", *rows)
     before = {path.name for path in tmp_path.iterdir()}
     process = start("sqlite", "d", "q.db", cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    part = tmp_path / "q.db.part"
+    part = tmp_path / ".q.db.part" / "q.db"
     while not part.exists() or part.stat().st_size < 1_000_000:
         assert process.poll() is None
         time.sleep(0.005)
