@@ -102,6 +102,21 @@ def test_completion_of_a_shell(shell: str) -> None:
     assert "_SO2DOCS_COMPLETE" in run("completion", shell).stdout
 
 
+@pytest.mark.long
+def test_bash_completes_commands_options_and_values() -> None:
+    def completed(words: str, at: int) -> list[str]:
+        result = run_process(
+            env={"_SO2DOCS_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(at)}
+        )
+        return result.stdout.splitlines()
+
+    assert "plain,convert" in completed("so2docs co", 1)
+    assert "plain,--format" in completed("so2docs convert --fo", 2)
+    assert completed("so2docs convert --format par", 3) == ["plain,parquet"]
+    assert completed("so2docs convert sam", 2) == ["file,sam"]
+    assert completed("so2docs show que", 2) == ["file,que"]
+
+
 OPTIONAL = ("pyarrow", "pandas", "duckdb", "markdown_it", "urllib3", "mcp", "starlette", "nh3")
 
 
