@@ -81,10 +81,10 @@ def _lines(question: dict[str, Any], width: int) -> Iterator[str]:
 
 def _nested(post: dict[str, Any], width: int) -> Iterator[str]:
     """Yield the lines for the links and comments of a post."""
-    for link in _rows(post, "Links"):
+    for link in post.get("Links", ()):
         kind = _text(link, "LinkType") or "link"
         yield from ("", style(f"  {kind}: {_text(link, 'RelatedPostId')}", dim=True))
-    for comment in _rows(post, "Comments"):
+    for comment in post.get("Comments", ()):
         facts = [_author(comment, "User", "UserDisplayName", "UserId") or "comment"]
         if comment.get("Score"):
             facts.append(f"score {_text(comment, 'Score')}")
@@ -94,15 +94,10 @@ def _nested(post: dict[str, Any], width: int) -> Iterator[str]:
         yield fill(_text(comment, "Text"), width, initial_indent="  ", subsequent_indent="  ")
 
 
-def _rows(post: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    rows = post.get(name)
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-
-
 def _author(post: dict[str, Any], user: str, name: str, number: str) -> str:
     """Return the author's name, nested or in the row, or else `user ID`; empty if unknown."""
-    nested = post.get(user)
-    if isinstance(nested, dict) and "DisplayName" in nested:
+    nested = post.get(user, {})
+    if "DisplayName" in nested:
         return _text(nested, "DisplayName")
     return _text(post, name) or (f"user {_text(post, number)}" if number in post else "")
 
@@ -121,8 +116,8 @@ def _facts(post: dict[str, Any], kind: str) -> str:
         facts.append(f"asked {_day(post)}" if kind == "question" else _day(post))
     if name := _author(post, "Owner", "OwnerDisplayName", "OwnerUserId"):
         facts.append(f"by {name}")
-    if isinstance(votes := post.get("Votes"), dict):
-        facts += [f"{for_terminal(kind)} {_text(votes, kind)}" for kind in votes]
+    votes = post.get("Votes", {})
+    facts += [f"{for_terminal(kind)} {_text(votes, kind)}" for kind in votes]
     if "ClosedDate" in post:
         facts.append(f"closed {_text(post, 'ClosedDate')[:10]}")
     return " · ".join(facts)

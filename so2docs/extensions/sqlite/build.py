@@ -17,17 +17,14 @@ from so2docs.extensions.tables.tables import TableFiles, find_files, list_inputs
 from so2docs.output.part_files import check_folder
 from so2docs.plugin import (
     POSTS,
-    DumpError,
     NewFiles,
     OptionError,
     Source,
     flag,
-    is_output,
     make_record,
     options_of,
     published_host,
     read_options,
-    read_start,
     recorded,
     site_from_name,
     spell_out,
@@ -69,7 +66,6 @@ def to_sqlite(
         OutputError: An existing file is not up to date, or the database cannot be written.
     """
     options = read_options(DatabaseOptions, keywords)
-    check_is_dump(os.fspath(dump))
     source = Source(dump)
     source.check_named("tables are read")
     path = os.fspath(database) if database is not None else f"{site_from_name(source.path)}.db"
@@ -91,18 +87,3 @@ def to_sqlite(
         target = DatabaseFile(path, record, files, open_writer)
         folder = os.path.dirname(path) or "."
         return write_tables(source, [target], options.as_tables(), read_first, folder)
-
-
-def check_is_dump(path: str) -> None:
-    """Refuse outputs of so2docs, which are no dumps.
-
-    Raises:
-        DumpError: The path is an output, or a folder of tables.
-    """
-    advice = "give the dump it was made from"
-    if os.path.isfile(path) and is_output(path, read_start(path)):
-        raise DumpError(path, f"is not a dump but an output of so2docs or JSON; {advice}")
-    if os.path.isdir(path):
-        names = (f"{POSTS.stem}{end}" for end in (".parquet", ".csv.gz", ".jsonl.gz"))
-        if found := next((n for n in names if os.path.exists(os.path.join(path, n))), None):
-            raise DumpError(path, f"has flat tables ({found}), not those of a dump; {advice}")

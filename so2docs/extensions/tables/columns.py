@@ -222,17 +222,9 @@ class ParsedBatch(Batch):
 
     def _arrays(self) -> list[Any]:
         import pyarrow as pa
-        from pyarrow import json
 
-        # The rows become Arrow through JSON, since `pa.array` would import pandas, if it is
-        # installed, for 0.2 s.
-        lines = b"\n".join(map(orjson.dumps, self._rows))
-        table = json.read_json(
-            pa.BufferReader(lines),
-            json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            json.ParseOptions(_with_text_dates(self.columns), unexpected_field_behavior="error"),
-        )
-        return [column.combine_chunks() for column in table.columns]
+        fields = _with_text_dates(self.columns)
+        return [pa.array([row.get(f.name) for row in self._rows], f.type) for f in fields]
 
 
 class CompiledBatch(Batch):

@@ -26,7 +26,6 @@ from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, l
 from so2docs.extensions.tables.sqlite_writer import SqliteWriter
 from so2docs.extensions.tables.visitors import ColumnsVisitor, OpenEncoder
 from so2docs.extensions.tables.writing import ENCODERS, EXTENSIONS, CsvEncoder, FileWriter
-from so2docs.options.choices import DATABASE_ENDINGS, UNCOMPRESSED, split_compression
 from so2docs.output.new_files import new_folder, temporary_folder, write_file
 from so2docs.output.part_files import STRAYS, check_own, side_file
 from so2docs.output.segments import Segment
@@ -62,8 +61,6 @@ if TYPE_CHECKING:
 
 _TABLES_VERSION = 1
 """Version of the columns. Increase it when the same dump would give other files."""
-
-_FILE_ENDINGS = (*UNCOMPRESSED, *DATABASE_ENDINGS, ".csv", ".parquet")
 
 
 TableWriter = FileWriter | SqliteWriter
@@ -274,17 +271,10 @@ def open_run(
 
 
 def _check_is_folder(path: str) -> None:
-    """Refuse a path that names standard output or a file."""
-    name, _ = split_compression(path)
-    if os.path.isfile(path):
-        raise OptionError(f"{path}: is a file, not a folder; choose another folder")
-    if os.path.isdir(path) or not (path == "-" or name.endswith(_FILE_ENDINGS)):
-        return
-    raise OptionError(
-        f"{path}: is the name of {'standard output' if path == '-' else 'a file'}, but tables are "
-        f"written to a folder; give the name of a folder, and choose the format of the files with "
-        f"{flag('format')}"
-    )
+    """Refuse standard output and files."""
+    if path == "-" or os.path.isfile(path):
+        name = "standard output" if path == "-" else "a file"
+        raise OptionError(f"{path}: is {name}, not a folder; choose another folder")
 
 
 def _find_dialect(system: SqlSystem) -> Dialect:

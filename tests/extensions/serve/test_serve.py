@@ -267,13 +267,6 @@ def close_all(stores: dict[str, Store]) -> None:
         store.close()
 
 
-@pytest.mark.parametrize("name", ["q.jsonl.gz", "q.parquet"])
-def test_an_output_is_no_dump(name: str, tmp_path: Path) -> None:
-    so2docs.convert(SAMPLES / "posts.xml", tmp_path / name)
-    with pytest.raises(so2docs.DumpError, match="give the dump it was made from"):
-        open_stores([str(tmp_path / name)])
-
-
 def test_the_database_of_a_dump_is_made_once_in_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,16 +336,18 @@ def test_the_command_serves_this_machine_alone_and_ends_with_ctrl_c(
     assert rest.strip() == "so2docs: interrupted; no longer serving"
 
 
-def test_rejects_files_other_than_databases(tmp_path: Path) -> None:
-    for content, message in (
-        (None, "cannot be read: No such file"),
-        (b"SQLite format 3\x00", "is not a database of so2docs"),
-        (b'[{"Id": 1}]', "is not an SQLite database"),
+def test_rejects_files_other_than_databases_and_dumps(tmp_path: Path) -> None:
+    document = b'{"Id":1,"PostTypeId":1,"Answers":[]}\n'
+    for name, content, message in (
+        ("x.db", None, "cannot be read: No such file"),
+        ("x.db", b"SQLite format 3\x00", "is not a database of so2docs"),
+        ("x.db", b'[{"Id": 1}]', "is not an SQLite database"),
+        ("x.jsonl", document, "is JSON that so2docs wrote"),
     ):
         if content is not None:
-            (tmp_path / "x.db").write_bytes(content)
+            (tmp_path / name).write_bytes(content)
         with pytest.raises(so2docs.So2docsError, match=message):
-            open_stores([str(tmp_path / "x.db")])
+            open_stores([str(tmp_path / name)])
 
 
 def test_user_names_link_only_to_existing_pages(tmp_path: Path) -> None:

@@ -164,8 +164,6 @@ def test_page_with_tables(samples: Path) -> None:
         for link in question["Links"]:
             assert f"  {link['LinkType']}: {link['RelatedPostId']}" in page_text
     assert links
-    strange = {"Id": 1, "Comments": [1, {}], "Links": 3, "Votes": [], "Owner": "x", "Answers": []}
-    assert "0 answers" in as_page(strange)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")

@@ -361,9 +361,9 @@ def test_a_database_for_each_dump(tmp_path: Path) -> None:
 
 REFUSED = [
     (["nope"], 1, "nope: "),
-    (["posts.jsonl"], 1, "is not a dump but an output of so2docs"),
-    (["posts.parquet"], 1, "is not a dump but an output of so2docs"),
-    (["flat"], 1, "flat: has flat tables (Posts.jsonl.gz), not those of a dump; give the dump"),
+    (["posts.jsonl"], 1, "is JSON that so2docs wrote, not a Posts.xml"),
+    (["posts.parquet"], 1, "is a Parquet file, not XML"),
+    (["flat"], 1, "flat: has no table of a Stack Exchange dump; it holds"),
     (["d", "nope/q.db"], 1, "nope/q.db: the folder nope does not exist"),
     (["rows.xml", "q.db"], 1, "is truncated"),
 ]

@@ -315,18 +315,3 @@ def test_pyarrow_without_support_for_null_words(
     monkeypatch.setattr("pyarrow.csv.WriteOptions", object)
     with pytest.raises(so2docs.OptionError, match="a newer pyarrow than"):
         so2docs.tables(hard_site, tmp_path, format="csv", load="mysql")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"load": "oracle", "format": "csv"}, "postgres"),
-        ({"load": "postgres"}, "csv"),
-    ],
-)
-def test_invalid_options(
-    options: dict[str, Any], message: str, hard_site: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(so2docs.OptionError, match=message):
-        so2docs.tables(hard_site, tmp_path / "out", **options)
-    assert not (tmp_path / "out").exists()

@@ -8,9 +8,7 @@ import json
 import random
 import re
 import reprlib
-import sqlite3
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -414,20 +412,6 @@ def test_made_up_posts_are_in_no_table(given: dict[str, Any], tmp_path: Path) ->
         assert counts.written + counts.filtered == counts.rows
 
 
-def test_the_length_of_a_body_applies_to_questions_and_answers(core: Core, tmp_path: Path) -> None:
-    posts = [
-        row(Id=1, PostTypeId=1, Body="short"),
-        row(Id=2, PostTypeId=1, Body="too long"),
-        *(row(Id=n, PostTypeId=2, ParentId=1, Body="x" * n) for n in (3, 5, 7)),
-        row(Id=8, PostTypeId=2, ParentId=2, Body="x"),
-    ]
-    dump = write_dump(tmp_path / "Posts.xml", *posts)
-    so2docs.tables(dump, tmp_path / "part", max_body=5, core=core, jobs=1)
-    assert [post["Id"] for post in read_back(tmp_path / "part", DUMP["posts"], "parquet")] == [
-        *(1, 3, 5)
-    ]
-
-
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the bytes read are in /proc")
 def test_the_ids_of_a_part_are_not_read_for_each_chunk(
@@ -445,13 +429,3 @@ def test_the_ids_of_a_part_are_not_read_for_each_chunk(
 
     count_read("imports")
     assert count_read("t") < 7 * dump.stat().st_size
-
-
-def test_made_up_posts_are_in_no_database(tmp_path: Path) -> None:
-    site = write_site_with_made_up_posts(tmp_path / "site")
-    so2docs.to_sqlite(site, tmp_path / "q.db", drop_fabricated=True)
-    with closing(sqlite3.connect(tmp_path / "q.db")) as database:
-        assert database.execute("SELECT max(Id) FROM posts").fetchone() == (1_000_000_000,)
-        assert not database.execute("SELECT * FROM comments WHERE Id = 5000").fetchall()
-        accepted = database.execute("SELECT AcceptedAnswerId FROM posts WHERE Id = 5001")
-        assert accepted.fetchone() == (None,)

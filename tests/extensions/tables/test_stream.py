@@ -131,20 +131,6 @@ def test_a_missing_package(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "needs pyarrow: pip install 'so2docs[parquet]'" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["-"], "--format parquet cannot be written to standard output"),
-        (["-", "--format", "arrow"], "a stream has one table; name it with --only posts"),
-        (["out", "--format", "arrow"], "--format arrow is for one table on standard output"),
-    ],
-)
-def test_options_that_are_refused(arguments: list[str], message: str, tmp_path: Path) -> None:
-    done = run("tables", SITE, *arguments, cwd=tmp_path, code=2)
-    assert message in done.stderr
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.readers
 def test_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("polars")
