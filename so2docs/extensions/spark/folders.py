@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from contextlib import suppress
 from typing import Any
@@ -51,14 +50,9 @@ def make_draft(folder: str, work_dir: str) -> tempfile.TemporaryDirectory[str]:
 
 
 def temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """Make a temporary folder in the Spark local directory with the most free space, if any."""
-    places = [
-        (shutil.disk_usage(local).free, local)
-        for local in os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
-        if os.path.isdir(local)
-    ]
-    parent = max(places)[1] if places else None
-    return tempfile.TemporaryDirectory(prefix="so2docs-", dir=parent)
+    """Make a temporary folder in the first Spark local directory, if there are any."""
+    places = filter(os.path.isdir, os.environ.get("SPARK_LOCAL_DIRS", "").split(","))
+    return tempfile.TemporaryDirectory(prefix="so2docs-", dir=next(places, None))
 
 
 def finish(folder: str, run: str, draft: str, report: Report) -> None:

@@ -177,20 +177,17 @@ def _find_dropped(scanner: Scanner, written: Collection[str]) -> dict[str, str]:
     no_drops = replace(options, drop_users=None, drop_posts=None)
     everything = replace(scanner, options=no_drops, restored=None)
     users = scanner.save_list("dropped-users", options.drop_users)
-    with scanner.new_set("dropped-posts") as posts:
-        posts.add(to_pages(options.drop_posts.ids if options.drop_posts is not None else ()))
-        if options.drop_fabricated:
-            everything.scan("posts", _find_made_up, {"dropped": posts})
-        posts.finish()
-    dropped = posts.path
+    dropped = scanner.save_list("dropped-posts", options.drop_posts)
     with scanner.new_set("edited") as edited:
         if "history" in written and not options.has_part and options.drop_users is not None:
             everything.scan("history", partial(_find_edited, users), {"edited": edited})
         edited.finish()
-    for name in ("once", "twice"):  # The second pass finds answers to questions of listed users.
+    for name in ("once", "twice"):  # The second pass finds answers to questions of the first.
         with scanner.new_set(f"dropped-{name}") as posts, scanner.new_set(name) as existing:
             posts.add(dict(IdSet(dropped).pages()))
-            look = partial(_find_posts_by, users, dropped, edited.path)
+            is_kept = NOT_FABRICATED.passes if options.drop_fabricated else None
+            paths = {"users": users, "posts": dropped, "edited": edited.path}
+            look = partial(_find_posts_to_drop, paths, is_kept)
             everything.scan("posts", look, {"dropped": posts, "existing": existing})
             posts.finish()
             existing.finish()
@@ -200,28 +197,32 @@ def _find_dropped(scanner: Scanner, written: Collection[str]) -> dict[str, str]:
     return {"posts": dropped, "history": scanner.save("missing", missing)}
 
 
-def _find_made_up(posts: Batch, found: Found) -> None:
-    """Find the posts that the publisher made up."""
-    ids = posts.column("Id")
-    found.add("dropped", (number for number in ids if not NOT_FABRICATED.passes(number)))
-
-
 def _find_edited(users: str, events: Batch, found: Found) -> None:
     """Find the ids of the posts that users edited."""
     events.keep(IdSet(users).find(events.column("UserId")))
     found.add("edited", events.column("PostId"))
 
 
-def _find_posts_by(users: str, dropped: str, edited: str, posts: Batch, found: Found) -> None:
-    """Find the posts by users, dropped posts and the answers to these; also edited posts."""
+def _find_posts_to_drop(
+    paths: Mapping[str, str], is_kept: Callable[[int], bool] | None, posts: Batch, found: Found
+) -> None:
+    """Find the posts by users, dropped posts and the answers to these; also edited posts.
+
+    With `is_kept`, the posts whose ids fail it are found, too.
+    """
     ids = posts.column("Id")
-    is_edited = IdSet(edited).find(ids)
+    is_edited = IdSet(paths["edited"]).find(ids)
     known = (number for number, is_known in zip(ids, is_edited, strict=True) if is_known)
     found.add("existing", known)
-    known_posts = IdSet(dropped)
-    owners, parents = IdSet(users).find(posts.column("OwnerUserId")), posts.column("ParentId")
-    tests = zip(owners, known_posts.find(ids), known_posts.find(parents), strict=True)
-    posts.keep([*map(any, tests)])
+    known_posts = IdSet(paths["posts"])
+    owners, parents = (
+        IdSet(paths["users"]).find(posts.column("OwnerUserId")),
+        posts.column("ParentId"),
+    )
+    tests = [owners, known_posts.find(ids), known_posts.find(parents)]
+    if is_kept is not None:
+        tests.append([not is_kept(number) for number in ids])
+    posts.keep([*map(any, zip(*tests, strict=True))])
     found.add("dropped", posts.column("Id"))
 
 

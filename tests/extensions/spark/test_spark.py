@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,24 +62,6 @@ def test_samples(session: Any, tmp_path: Path) -> None:
         assert counts.strays == dict(sorted(oracle.strays_by_reason.items()))
         assert counts.other_types == oracle.other_types
         assert counts.repaired_characters == oracle.repaired_characters
-
-
-@pytest.mark.spark
-def test_same_files_for_any_chunks_and_many_parts_in_order(
-    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dump = noisy_dump(tmp_path / "wide" / "Posts.xml", range(-90_000, 800_000, 9_001))
-    monkeypatch.setattr(api, "PART_BYTES", 100_000)
-    contents = []
-    for chunk_bytes in (None, 200_011):
-        out = tmp_path / str(chunk_bytes)
-        on_spark.convert(session, dump, out, chunk_bytes=chunk_bytes)
-        contents.append(files_of(out))
-    assert contents[0] == contents[1]
-    assert len([name for name in contents[0] if "part-" in name]) > 5
-    assert_same_as_plain(dump, tmp_path / "None" / "wide", tmp_path / "plain")
-    ids = [json.loads(line)["Id"] for line in lines_of(tmp_path / "None" / "wide")]
-    assert ids == sorted(ids)
 
 
 @pytest.mark.spark
@@ -397,21 +378,6 @@ def test_success_lists_the_files(tmp_path: Path) -> None:
     assert success["report"]["questions"] == report.questions
     # An attempt is not repeated if only its result was lost.
     assert convert(site) == report
-
-
-def test_the_spill_goes_to_the_local_directory_with_most_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    places = [tmp_path / "small", tmp_path / "large"]
-    for place in places:
-        place.mkdir()
-    room = {str(places[0]): 10, str(places[1]): 20}
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", ",".join(map(str, [*places, tmp_path / "gone"])))
-    monkeypatch.setattr(
-        folders.shutil, "disk_usage", lambda place: SimpleNamespace(free=room[place])
-    )
-    with folders.temporary_folder() as folder:
-        assert Path(folder).parent == places[1]
 
 
 @pytest.mark.spark
