@@ -19,12 +19,17 @@ test: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto -m "not long and not spark and not browser"
+	$(PYTEST) -m "not long and not $(ELSEWHERE)"
+
+# Each process takes neighbouring tests, which share fixtures, and then those that are left.
+PYTEST = $(BIN)/pytest -n auto --dist worksteal
+# Tests with targets of their own, below.
+ELSEWHERE := (spark or browser or readers)
 
 # Tests that take more than a second of CPU each: large published dumps, faults, memory, decompression bombs,
 # the pages of the docs.
 test-long: $(VENV)/installed-test
-	$(BIN)/pytest -n auto -m "long and not spark and not browser"
+	$(PYTEST) -m "long and not $(ELSEWHERE)"
 
 # Tests on Spark. They install PySpark (450 MB), and are skipped with a message if PySpark or Java is missing.
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/)java
@@ -44,7 +49,7 @@ READERS := build/readers
 
 test-datasets:
 	@if ! $(MAKE) $(READERS)/installed; then echo "tests of readers skipped: they cannot be installed"; \
-	else SO2DOCS_READERS=1 $(READERS)/bin/pytest -m readers; fi
+	else SO2DOCS_READERS=1 $(READERS)/bin/pytest -m readers tests/documentation tests/extensions; fi
 
 $(READERS)/installed: pyproject.toml $(CORE)
 	$(PYTHON) -m venv $(READERS)

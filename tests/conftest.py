@@ -33,6 +33,10 @@ settings.load_profile("any-machine")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Waiting for the disk takes half of the time of a small conversion, and matters after a power cut
+# only. `checks/faults` lets `fsync` fail in separate processes.
+os.fsync = lambda file: None
+
 # Tests start hundreds of processes. Without bytecode on the disk, each would compile the package.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
