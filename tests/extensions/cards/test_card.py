@@ -24,7 +24,7 @@ from support.manifests import describe_file, resealed
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.extensions.cards import card
+from so2docs.extensions.cards.card import Card, describe_existing
 from so2docs.extensions.cards.manifest import load
 from so2docs.output.new_files import output_lock
 
@@ -75,30 +75,44 @@ def front_matter(card: Path) -> tuple[list[str], str]:
 @pytest.mark.parametrize(
     ("name", "keywords"),
     [
-        ("q.jsonl.gz", {"nest": "comments", "drop_fields": "Answers.Body", "sample": "90%"}),
-        ("q.parquet", {"attribution": True, "site": "a.example"}),
-        ("q.json", {"recipe": "qa", "settings": {"best": True}, "site": "a.example"}),
+        ("out.jsonl.gz", {"nest": "comments", "drop_fields": "Answers.Body", "sample": "90%"}),
+        ("out.parquet", {"attribution": True, "site": "a.example"}),
+        (
+            "out.json.gz",
+            {"recipe": "qa", "settings": {"best": True}, "site": "a.example", "body": "html"},
+        ),
         ("a.example/train.jsonl", {"recipe": "hub"}),
-        ("q.jsonl", {"site_field": "Site", "split": "2files"}),
+        ("out.jsonl", {"accepted": True, "site_field": "Site", "split": "2files"}),
+        ("out.jsonl.zst", {"fields": "Id,Title,Answers.Body", "answers_by": "votes", "level": 5}),
     ],
 )
-def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_path: Path) -> None:
-    """The same as `--card` writes, except the hash of the dump, which is only in a manifest."""
-    output = tmp_path / name
-    card = tmp_path / "README.md"
-    so2docs.convert(SITE, output, card=True, **keywords)
-    expected = card.read_text()
+def test_output_card_and_manifest_agree(
+    name: str, keywords: dict[str, Any], tmp_path: Path
+) -> None:
+    """The command of the card makes the same. `card` adds what is missing but the dump's hash."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        shutil.copytree(SITE, folder)
+    output, card = one / name, one / "README.md"
+    so2docs.convert(one / "Posts.xml", output, card=True, **keywords)
+    text, manifest = card.read_text(), json.loads(manifest_of(output).read_text())
+    counts = manifest["counts"]
+    total = counts["questions"] if counts["records"] is None else counts["records"]
+    assert sum(manifest["documents"].values()) == total > 0
+    written = sorted(output.parent.glob(f"{output.name.partition('.')[0]}*"))
+    assert manifest["files"] == list(map(describe_file, written))
+    assert check_sums(one) == [str(path.relative_to(one)) for path in written]
+    assert len(written) == int(keywords.get("split", "1files")[0])
+    run(*commands(one)[0], "-q", cwd=other, code=0)
+    assert (other / "README.md").read_text() == text
+    assert check_sums(other) == check_sums(one)
     card.unlink()
-    result = run("card", output)
-    assert (result.returncode, result.stdout) == (0, ""), result.stderr
-    assert card.read_text() == expected
+    describe_existing(str(output))
+    assert card.read_text() == text
     manifest_of(output).unlink()
-    result = run("card", output, code=0)
+    describe_existing(str(output))
     hashes = re.compile(r"^\| (?:not known|`\w{64}`) \|", re.MULTILINE)
-    assert hashes.sub("| |", card.read_text()) == hashes.sub("| |", expected)
-    sums = check_sums(tmp_path)
-    assert len(sums) == int(keywords.get("split", "1files")[0])
-    assert not any(name.startswith("!") for name in sums)
+    assert hashes.sub("| |", card.read_text()) == hashes.sub("| |", text)
 
 
 @pytest.mark.parametrize(
@@ -118,56 +132,6 @@ def test_outputs_without_a_card(name: str, problem: str, tmp_path: Path) -> None
     assert result.returncode in (1, 2)
     assert problem in result.stderr
     assert not (tmp_path / "README.md").exists()
-
-
-@pytest.mark.parametrize(
-    "keywords",
-    [
-        {"sample": "25%"},
-        {"fields": "Id,Title,Answers.Body", "answers_by": "votes", "level": 5},
-        {"recipe": "qa", "settings": {"best": True}, "site": "a.example", "body": "html"},
-        {
-            "since": "2024-01-09",
-            "accepted": True,
-            "site_field": "Site",
-            "split": "2files",
-        },
-    ],
-    ids=str,
-)
-def test_the_command_of_the_card_makes_the_same(tmp_path: Path, keywords: dict[str, Any]) -> None:
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-        shutil.copy(SAMPLES / "posts.xml", tmp_path / name)
-    so2docs.convert(tmp_path / "one/posts.xml", tmp_path / "one/q.jsonl.gz", card=True, **keywords)
-    [command] = commands(tmp_path / "one")
-    run(*command, "-q", cwd=tmp_path / "other", code=0)
-    made = [(tmp_path / name / "README.md").read_text() for name in ("one", "other")]
-    assert made[0] == made[1]
-    assert check_sums(tmp_path / "other") == check_sums(tmp_path / "one")
-
-
-@pytest.mark.parametrize(
-    ("name", "keywords"),
-    [
-        ("questions.jsonl.zst", {}),
-        ("questions.parquet", {}),
-        ("questions.jsonl.gz", {"split": "3files", "answers_by": "votes"}),
-        ("questions.json.gz", {"recipe": "preferences", "site": "a.example"}),
-    ],
-)
-def test_manifests_and_checksums_name_all_files(
-    tmp_path: Path, name: str, keywords: dict[str, Any]
-) -> None:
-    output = convert(tmp_path, name, **keywords)
-    manifest = json.loads(manifest_of(output).read_text())
-    counts = manifest["counts"]
-    total = counts["questions"] if counts["records"] is None else counts["records"]
-    assert sum(manifest["documents"].values()) == total > 0
-    written = sorted(path for path in tmp_path.glob("q*") if path.is_file())
-    assert manifest["files"] == list(map(describe_file, written))
-    assert check_sums(tmp_path) == [path.name for path in written]
-    assert len(written) == int(keywords.get("split", "1files")[0])
 
 
 @pytest.mark.parametrize(
@@ -259,7 +223,7 @@ def test_a_card_of_many_sites_is_small(tmp_path: Path) -> None:
     so2docs.convert(SITE, sites[0] / "train.parquet", recipe="hub", card=True, jobs=1)
     for folder in sites[1:]:
         shutil.copytree(sites[0], folder)
-    card.Card(str(tmp_path)).build(force=True)
+    Card(str(tmp_path)).build(force=True)
     assert (tmp_path / "README.md").stat().st_size < 60_000
 
 
@@ -318,7 +282,7 @@ def test_simultaneous_outputs_share_a_card(tmp_path: Path) -> None:
     manifest = manifest_of(tmp_path / "b.jsonl")
     saved = manifest.rename(tmp_path / "saved")
     with output_lock(str(tmp_path / "README.md")):
-        waiting = threading.Thread(target=card.Card(str(tmp_path)).build, kwargs={"force": True})
+        waiting = threading.Thread(target=Card(str(tmp_path)).build, kwargs={"force": True})
         waiting.start()
         time.sleep(0.3)
         saved.rename(manifest)

@@ -18,7 +18,6 @@ from support.messages import heard
 from support.places import DUMPS, LONG, NO_DUMPS, SAMPLES
 
 import so2docs
-from so2docs.extensions.recipes.catalog import NAMES, load_recipe
 from so2docs.extensions.recipes.recipe import Recipe, Setting
 from so2docs.schema import QUESTION_ATTRIBUTES
 
@@ -128,9 +127,6 @@ def test_records_without_metadata(tmp_path: Path) -> None:
     fields = [*QUESTION_ATTRIBUTES, "Answers"]
     so2docs.convert(dump, tmp_path / "f.jsonl", drop_fields="metadata", fields=fields, **options)
     assert jsonl(tmp_path / "f.jsonl") == expected
-    for recipe in (None, "chunks"):
-        with pytest.raises(so2docs.OptionError, match=r"drop_fields='metadata' needs a recipe"):
-            so2docs.convert(dump, tmp_path / "d.jsonl", recipe=recipe, drop_fields="metadata")
 
 
 def test_linked_questions_are_in_one_share(beer: Path, tmp_path: Path) -> None:
@@ -142,18 +138,15 @@ def test_linked_questions_are_in_one_share(beer: Path, tmp_path: Path) -> None:
         return {row["metadata"]["qid"] for row in jsonl(folder / f"q-{name}.jsonl")}
 
     def joins(folder: Path) -> set[tuple[int, int]]:
-        train, test = (ids(folder, name) for name in ("train", "test"))
-        return {
-            (a, b) for a, b in joined if (a in train and b in test) or (a in test and b in train)
-        }
+        share = {id_: name for name in ("train", "test") for id_ in ids(folder, name)}
+        return {(a, b) for a, b in joined if {a, b} <= share.keys() and share[a] != share[b]}
 
     for folder in ("all", "apart"):
         (tmp_path / folder).mkdir()
         apart = folder == "apart"
         report = so2docs.convert(
-            beer, tmp_path / folder / "q.jsonl", without_linked=apart, card=True, **shares
+            beer, tmp_path / folder / "q.jsonl", without_linked=apart, **shares
         )
-        card = (tmp_path / folder / "README.md").read_text(encoding="utf-8")
     before = joins(tmp_path / "all")
     assert before
     assert not joins(tmp_path / "apart")
@@ -163,9 +156,6 @@ def test_linked_questions_are_in_one_share(beer: Path, tmp_path: Path) -> None:
     left_out = len({a for a, _ in before})
     assert report.linked_elsewhere == left_out == report.as_dict()["linked_elsewhere"]
     assert f"{'left out':<20} {left_out} questions linked to another share\n" in str(report)
-    assert f"{left_out} questions with a link to another share left out" in card
-    with pytest.raises(so2docs.OptionError, match=r"without_linked=True needs split="):
-        so2docs.convert(beer, tmp_path / "q.jsonl", without_linked=True, recipe="thread")
 
 
 def needs_links(site: Site) -> None:
@@ -201,14 +191,6 @@ def test_duplicates(site: Site, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("records*"))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if load_recipe(name).files])
-def test_sets_have_no_column_to_leave_out(name: str, tmp_path: Path) -> None:
-    options: Row = {"recipe": name, "drop_fields": "metadata", "site": "a.com"}
-    with pytest.raises(so2docs.OptionError, match=r"needs a recipe whose records have this column"):
-        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "set", **options)
-    assert not list(tmp_path.iterdir())
-
-
 def test_duplicates_of_questions_that_are_left_out(beer: Path, tmp_path: Path) -> None:
     so2docs.convert(beer, tmp_path / "all", recipe="duplicates")
     so2docs.convert(beer, tmp_path / "some", recipe="duplicates", sample="60%")
@@ -229,48 +211,24 @@ class Counted(TypedDict):
     answers: int
 
 
-class Wrong(TypedDict):
-    id: bool
-
-
 COUNTED = Recipe("counted", counted, Counted)
 ADDED = Setting("added", "Add this to the number of answers.", int, 0)
-BEST = Recipe(
-    "best",
-    counted,
-    Counted,
-    answers="best",
-    settings=(ADDED,),
-)
-WRONG = Recipe("wrong", counted, Wrong)
+BEST = Recipe("best", counted, Counted, answers="best", settings=(ADDED,))
+OWN = "test_recipe_conversions:"
 
 
 def test_ones_own_recipe(tmp_path: Path) -> None:
-    documents = list(so2docs.documents(SAMPLES / "posts.xml"))
-    expected = [row for question in documents for row in counted(question)]
-    report = so2docs.convert(
-        SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="test_recipe_conversions:counted"
-    )
-    assert (
-        jsonl(tmp_path / "q.jsonl")
-        == expected
-        == list(so2docs.documents(SAMPLES / "posts.xml", recipe="test_recipe_conversions:counted"))
-    )
-    assert report.recipe == "test_recipe_conversions:counted"
-    so2docs.convert(
-        SAMPLES / "posts.xml",
-        tmp_path / "q.parquet",
-        recipe="test_recipe_conversions:COUNTED",
-        jobs=2,
-    )
+    dump = SAMPLES / "posts.xml"
+    expected = [row for question in so2docs.documents(dump) for row in counted(question)]
+    report = so2docs.convert(dump, tmp_path / "q.jsonl", recipe=f"{OWN}counted")
+    assert report.recipe == f"{OWN}counted"
+    assert jsonl(tmp_path / "q.jsonl") == expected
+    so2docs.convert(dump, tmp_path / "q.parquet", recipe=f"{OWN}COUNTED", jobs=2)
     assert parquet(tmp_path / "q.parquet") == expected
     for added in (0, 5):
         best = [row | {"answers": min(row["answers"], 1) + added} for row in expected]
-        settings = {"added": added}
-        with so2docs.documents(
-            SAMPLES / "posts.xml", recipe="test_recipe_conversions:BEST", settings=settings
-        ) as made:
-            assert list(made) == best
+        made = so2docs.documents(dump, recipe=f"{OWN}BEST", settings={"added": added})
+        assert list(made) == best
 
 
 def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
@@ -313,7 +271,7 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
         ({"recipe": "pairs", "format": "mongodb"}, "does not support format='mongodb'"),
         ({"recipe": "qa", "fields": "Id,Title"}, "recipe='qa' needs CreationDate, which fields or"),
         (
-            {"recipe": "test_recipe_conversions:counted", "format": "parquet"},
+            {"recipe": f"{OWN}counted", "format": "parquet"},
             "needs columns; give a Recipe",
         ),
         ({"attribution": True, "drop_fields": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
@@ -325,7 +283,7 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
             "settings='system=x': recipe hub has no such setting; it has: best",
         ),
         (
-            {"recipe": "test_recipe_conversions:counted", "settings": {"best": True}},
+            {"recipe": f"{OWN}counted", "settings": {"best": True}},
             "it has no settings",
         ),
         ({"recipe": "qa", "settings": "best"}, "settings is 'best'; it must be NAME=VALUE"),
@@ -351,6 +309,11 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
             "settings='best=true' and accepted=True contradict each other",
         ),
         ({"recipe": "qa", "site_field": "Site"}, "site_field='Site' applies only to documents"),
+        *(
+            ({"recipe": name, "drop_fields": "metadata"}, "drop_fields='metadata' needs a recipe")
+            for name in (None, "chunks", "beir", "duplicates")
+        ),
+        ({"recipe": "thread", "without_linked": True}, "without_linked=True needs split="),
         ({"recipe": "beir", "settings": "links=all"}, "must be duplicate or linked or both"),
         (
             {"recipe": "beir", "settings": {"links": "both"}, "accepted": True},
@@ -360,38 +323,11 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
 )
 def test_refuses_contradictory_options(options: Row, problem: str, tmp_path: Path) -> None:
     end = ".parquet" if options.get("format") == "parquet" else ".jsonl"
-    output = tmp_path / ("set" if options.get("recipe") == "beir" else f"q{end}")
+    output = tmp_path / ("set" if options.get("recipe") in ("beir", "duplicates") else f"q{end}")
     with pytest.raises(so2docs.OptionError) as error:
         so2docs.convert(SAMPLES / "posts.xml", output, **options)
     assert problem in str(error.value)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("name", ["q.jsonl", "q.json.gz", "q.parquet"])
-def test_a_record_that_violates_its_schema(name: str, tmp_path: Path) -> None:
-    with pytest.raises(so2docs.RecipeError, match="field id is int; its schema says boolean"):
-        so2docs.convert(
-            SAMPLES / "posts.xml", tmp_path / name, recipe="test_recipe_conversions:WRONG"
-        )
-
-
-def failing(question: Row) -> list[Row]:
-    return [{"share": 1 / (question["Id"] - question["Id"])}]
-
-
-def test_a_recipe_failing_in_a_worker(tmp_path: Path) -> None:
-    with pytest.raises(
-        so2docs.So2docsError,
-        match=r"failing: failed at question \d+ \(.*test_recipe_conv.*\): Zero",
-    ):
-        so2docs.convert(
-            SAMPLES / "posts.xml",
-            tmp_path / "q.jsonl",
-            recipe="test_recipe_conversions:failing",
-            jobs=2,
-            chunk_bytes=2000,
-        )
-    assert not (tmp_path / "q.jsonl").exists()
 
 
 def test_a_message_names_a_missing_optional_table(tmp_path: Path) -> None:

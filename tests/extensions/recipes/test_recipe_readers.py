@@ -62,17 +62,6 @@ def test_hugging_face_loads_each_folder(
         assert load_dataset(str(folder), split="train").features == info.features
 
 
-def test_the_count_of_the_card_is_checked(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
-    datasets = import_reader("datasets")
-    records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="qa", body="html")
-    card = tmp_path / "set" / "README.md"
-    count = f"num_examples: {len(records)}"
-    assert count in card.read_text()
-    card.write_text(card.read_text().replace(count, "num_examples: 5"))
-    with pytest.raises(datasets.exceptions.NonMatchingSplitsSizesError):
-        load_dataset(str(tmp_path / "set"), split="train")
-
-
 @pytest.mark.parametrize(
     ("name", "options"),
     [
