@@ -8,11 +8,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from types import UnionType
-from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Self, get_args, get_origin, get_type_hints
 
 _ADD = "add"
-
-Item = TypeVar("Item")
 
 
 def plural(count: int, noun: str) -> str:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         command,
         given_keywords,
         output_dir,
-        product_options,
         quiet,
         table_option,
     )
@@ -68,11 +67,10 @@ __all__ = [
     "So2docsError", "Source", "add_options", "allow_any_encoding", "check_report", "checked_host",
     "command", "convert_validated", "describe_foreign", "find_hook", "flag", "for_terminal",
     "given_keywords", "has_root", "is_output", "like", "log", "make_record", "on_one_line",
-    "option", "options_of", "output_dir", "parse_document", "plural", "product_options",
-    "published_host", "quiet", "read_lines", "read_options", "read_provenance", "read_recipe",
-    "read_start", "recorded", "require_packages", "resumable", "say", "site_from_name",
-    "spell_out", "table_option", "tell", "unreadable_output", "without_date", "without_secrets",
-    "write_report",
+    "option", "options_of", "output_dir", "parse_document", "plural", "published_host", "quiet",
+    "read_lines", "read_options", "read_provenance", "read_recipe", "read_start", "recorded",
+    "require_packages", "resumable", "say", "site_from_name", "spell_out", "table_option", "tell",
+    "unreadable_output", "without_date", "without_secrets", "write_report",
 ]  # fmt: skip
 _MODULES = {
     "ANSWERS": "schema", "Counts": "counts", "DUMP": "schema", "DumpError": "errors",
@@ -89,14 +87,14 @@ _MODULES = {
     "like": "options.table", "log": "progress", "make_record": "output.provenance",
     "on_one_line": "escape", "option": "options.option", "options_of": "options.table",
     "output_dir": "commands.options", "parse_document": "reader.reading", "plural": "counts",
-    "product_options": "commands.options", "published_host": "options.sites",
-    "quiet": "commands.options", "read_lines": "reader.reading", "read_options": "options.request",
-    "read_provenance": "output.product", "read_recipe": "output.product",
-    "read_start": "reader.reading", "recorded": "options.request", "require_packages": "errors",
-    "resumable": "errors", "say": "commands.terminal", "site_from_name": "options.sites",
-    "spell_out": "options.signatures", "table_option": "commands.options",
-    "tell": "commands.terminal", "unreadable_output": "dump.storage",
-    "without_date": "options.sites", "without_secrets": "errors", "write_report": "api.convert",
+    "published_host": "options.sites", "quiet": "commands.options", "read_lines": "reader.reading",
+    "read_options": "options.request", "read_provenance": "output.product",
+    "read_recipe": "output.product", "read_start": "reader.reading", "recorded": "options.request",
+    "require_packages": "errors", "resumable": "errors", "say": "commands.terminal",
+    "site_from_name": "options.sites", "spell_out": "options.signatures",
+    "table_option": "commands.options", "tell": "commands.terminal",
+    "unreadable_output": "dump.storage", "without_date": "options.sites",
+    "without_secrets": "errors", "write_report": "api.convert",
 }  # fmt: skip
 # [[[end]]]
 

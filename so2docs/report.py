@@ -1,4 +1,4 @@
-"""The result of a conversion: counts and files, as text, JSON and HTML."""
+"""The result of a conversion: counts and files, as text and JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from so2docs.counts import MOST, Counts, RowCounts, describe_part, list_by_name, plural
 from so2docs.errors import InternalError, flag
-from so2docs.escape import for_html, on_one_line
+from so2docs.escape import on_one_line
 
 _ALARMING = 3
 
@@ -16,7 +16,7 @@ UNKNOWN_ON_DATE = ("revision_missing", "question_revision_missing")
 
 
 class Printed(Counts):
-    """Base class of results that are shown as lines of text, or as a table in a notebook."""
+    """Base class of results that are shown as lines of text."""
 
     __slots__ = ()
 
@@ -29,14 +29,6 @@ class Printed(Counts):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}\n{self}>"
-
-    def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{for_html(label)}</th>"
-            f"<td style='text-align:left'>{for_html(value)}</td></tr>"
-            for label, value in self.lines()
-        )
-        return f"<table>{cells}</table>"
 
 
 @dataclass(slots=True, repr=False)

@@ -10,7 +10,7 @@ import click
 
 from so2docs.api.convert import convert as convert_one
 from so2docs.commands import EXAMPLES
-from so2docs.commands.options import GroupedOption, add_options, command, given_keywords, quiet
+from so2docs.commands.options import add_options, command, given_keywords, output_dir, quiet
 from so2docs.commands.terminal import tell
 from so2docs.dump.kinds import PACKED
 from so2docs.options.table import OF_CONVERT
@@ -21,13 +21,7 @@ _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
 
 @command(EXAMPLES)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="DUMP [OUTPUT]")
-@click.option(
-    "--output-dir",
-    cls=GroupedOption,
-    group="Output",
-    metavar="DIR",
-    help="Convert several DUMPs into this folder.",
-)
+@output_dir
 @add_options(OF_CONVERT)
 @quiet
 def convert(

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from so2docs.commands import DEBUG, examples
 from so2docs.errors import naming_flags
 from so2docs.options.option import Option
-from so2docs.options.table import GROUPS, OPTIONS, options_of
+from so2docs.options.table import GROUPS, OPTIONS
 from so2docs.progress import log
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -129,11 +129,6 @@ def add_options(options: dict[str, Option]) -> Decorator:
         return command
 
     return decorate
-
-
-def product_options(*kinds: type) -> Decorator:
-    """Make a decorator that adds the Click options for classes of options, except `progress`."""
-    return add_options(options_of(*kinds))
 
 
 def _remember_debug(context: click.Context, parameter: click.Parameter, value: bool) -> None:

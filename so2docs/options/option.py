@@ -176,18 +176,18 @@ class Option:
         return value
 
 
-def option(group: Group, decides: bool, help: str, /, default: Any = None, **entry: Any) -> Any:  # noqa: A002
+def option(group: Group, help: str, /, default: Any = None, **entry: Any) -> Any:  # noqa: A002
     """Declare a field of a dataclass as an option.
 
     Args:
         group: Heading in the help of a command.
-        decides: Whether the option affects the output.
         help: Description in one sentence.
         default: Default of the field.
-        entry: Other attributes of `Option`. `accepts` defaults to the type of the field.
+        entry: Other attributes of `Option`. `accepts` defaults to the type of the field; options
+            under all headings but `Run` affect the output by default.
             `default_keyword` is the default of the keyword, if it differs from that of the field.
     """
-    entry |= {"group": group, "help": help, "decides": decides}
+    entry = {"decides": group != "Run", **entry, "group": group, "help": help}
     return dataclasses.field(default=default, metadata={"option": entry})
 
 

@@ -50,11 +50,11 @@ KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
 Tables = Mapping[str, str | None]
 """The file of each table by name; None if no file is given."""
 
-_filter = partial(option, "Filters", True)
-_document = partial(option, "Documents", True)
-_output = partial(option, "Output", True)
-_run = partial(option, "Run", False)
-"""Functions that declare an option under a heading of the help, with the result that it affects."""
+_filter = partial(option, "Filters")
+_document = partial(option, "Documents")
+_output = partial(option, "Output")
+_run = partial(option, "Run")
+"""Functions that declare an option under a heading of the help."""
 
 
 def _progress(name: str, value: Shown) -> Shown:
@@ -138,9 +138,7 @@ class PartFilters:
         metavar="SIZE",
         more="This is the size of the HTML in UTF-8, as in the dump.",
     )
-    sample_size: int | None = option(
-        "Filters",
-        True,
+    sample_size: int | None = _filter(
         "Keep N of the questions, the same ones in every run.",
         parse=at_least(1),
         more="They pass the other filters, and have the smallest hashes of their ids. Every sample "
@@ -200,9 +198,7 @@ class Filters(PartFilters):
         "scores from the votes, so the dump must contain `PostHistory.xml` and `Votes.xml`. Other "
         "filters apply to the state of the date.",
     )
-    limit: int | None = option(
-        "Filters", True, "Keep the N questions with the lowest ids.", parse=at_least(1)
-    )
+    limit: int | None = _filter("Keep the N questions with the lowest ids.", parse=at_least(1))
     fields: tuple[str, ...] | None = _filter(
         "Keep these fields, such as Id,Title,Answers.Body.",
         accepts=str | Iterable[str] | None,
@@ -348,7 +344,6 @@ class Options:
     )
     site: str | None = option(
         "Input",
-        True,
         "The site, for URLs and {site_field}.",
         metavar="HOST",
         usually="the name of the archive or folder",
@@ -382,9 +377,7 @@ class Options:
         more="The record in the output names the missing tables.",
         accepts=bool,
     )
-    errors: Errors = option(
-        "Documents",
-        True,
+    errors: Errors = _document(
         "What to do with faulty rows.",
         "repair",
         more="`repair`: replace characters that XML forbids, count strays, and fail at a row that "
@@ -568,7 +561,6 @@ class RunOptions:
     )
     tables: Tables = option(
         "Input",
-        True,
         "Nest this table from FILE: comments=FILE. Repeatable.",
         None,
         accepts=Mapping[str, str | os.PathLike[str]] | Iterable[str] | None,

@@ -11,10 +11,11 @@ import click
 
 from so2docs.extensions.changes.options import ComparisonOptions, ReplaceOptions
 from so2docs.plugin import (
+    add_options,
     command,
     find_hook,
     given_keywords,
-    product_options,
+    options_of,
     quiet,
     table_option,
     tell,
@@ -37,7 +38,7 @@ from so2docs.plugin import (
     help="Print a table that counts the changes; without CHANGES, write nothing else.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@product_options(ComparisonOptions, ReplaceOptions)
+@add_options(options_of(ComparisonOptions, ReplaceOptions))
 @table_option("jobs", "Number of worker processes for folders.")
 @quiet
 def diff(

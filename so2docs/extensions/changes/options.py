@@ -32,7 +32,6 @@ class ComparisonOptions:
 
     ignore: frozenset[str] = option(
         "Input",
-        True,
         "Ignore changes to these fields, such as ViewCount,Answers.CommentCount.",
         frozenset(),
         accepts=str | Iterable[str] | None,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _CREDITED = ("Id", "CreationDate", "OwnerUserId", "OwnerDisplayName", "ContentLicense")
 """Attributes of a post that are needed for the attribution."""
 
-_document = partial(option, "Documents", True)
+_document = partial(option, "Documents")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from so2docs.options.choices import DATABASE_ENDINGS
 from so2docs.plugin import (
     POSTS,
     OptionError,
+    add_options,
     command,
     find_hook,
     given_keywords,
-    product_options,
+    options_of,
     quiet,
     tell,
 )
@@ -30,7 +31,7 @@ from so2docs.plugin import (
     """
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="DUMP... [DATABASE]")
-@product_options(DatabaseOptions)
+@add_options(options_of(DatabaseOptions))
 @quiet
 def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
     """Make an SQLite database with full-text search from DUMP.

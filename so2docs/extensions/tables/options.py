@@ -111,11 +111,11 @@ class SomeTables(RowOptions):
 
     only: tuple[str, ...] = option(
         "Input",
-        False,
         f"Write only these tables of the dump: {', '.join(DUMP)}.",
         (),
         accepts=str | Iterable[str],
         choices=DUMP,
+        decides=False,
         parse=_table_names,
         metavar="TABLES",
     )
@@ -127,14 +127,12 @@ class TableOptions(SomeTables):
 
     format: TableFormat = option(
         "Output",
-        True,
         "Format of the files; csv and jsonl are compressed with gzip; sqlite writes one database "
         "with all tables; arrow is only for standard output.",
         "parquet",
     )
     load: SqlSystem | None = option(
         "Output",
-        True,
         "With {format=csv}, also write load.sql, which loads the tables into this system.",
         more="The script creates the tables with keys and indexes. MariaDB is loaded as `mysql`.",
     )

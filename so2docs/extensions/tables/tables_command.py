@@ -9,11 +9,12 @@ import click
 
 from so2docs.extensions.tables.options import TableOptions
 from so2docs.plugin import (
+    add_options,
     command,
     find_hook,
     given_keywords,
+    options_of,
     output_dir,
-    product_options,
     quiet,
     tell,
 )
@@ -31,7 +32,7 @@ from so2docs.standard_streams import open_standard_output
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="DUMP [DIR]")
 @output_dir
-@product_options(TableOptions)
+@add_options(options_of(TableOptions))
 @quiet
 def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **options: Any) -> int:
     """Write the tables of DUMP into DIR as flat typed files, without nesting.
