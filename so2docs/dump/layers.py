@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, suppress
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from so2docs.dump.kinds import UNPACK
 from so2docs.errors import ArchiveError, DumpError, So2docsError, TruncatedDumpError
@@ -76,14 +76,6 @@ def read_polled(file: io.FileIO) -> Parts:
         yield data or b""  # None if it does not block and another process took the data.
 
 
-def skip(parts: Parts, count: int) -> Parts:
-    """Yield the parts without their first `count` bytes."""
-    for part in parts:
-        if count < len(part):
-            yield memoryview(part)[count:]
-        count = max(0, count - len(part))
-
-
 def is_damage(error: Exception) -> bool:
     """Whether an error raised by a decompressor means damaged data.
 
@@ -97,32 +89,50 @@ def is_damage(error: Exception) -> bool:
     return not isinstance(error, So2docsError | MemoryError)
 
 
-class Stream(io.RawIOBase):
-    """A readable file over a generator of byte blocks.
+def explain_damage(name: str, kind: str, error: Exception) -> DumpError:
+    """Make the error for a file of a kind that a decompressor refuses."""
+    if isinstance(error, EOFError):
+        problem, advice = "is truncated", "download it again, or the missing part"
+        return TruncatedDumpError(name, f"is {kind} that {problem}", advice=advice)
+    problem, advice = "is damaged", "download it again"
+    if "memory" in str(error).lower():  # Windows and dictionaries above the limits.
+        problem, advice = "needs too much memory", UNPACK
+    return ArchiveError(name, f"is {kind} that {problem} ({error})", advice=advice)
 
-    Counts the bytes read, and converts decompressor errors to `DumpError`.
+
+class Stream:
+    """The bytes of a generator, read from start to end.
+
+    Attributes:
+        count: Number of bytes read.
+
+    Args:
+        parts: The generator.
+        name: Name of the dump, for messages.
+        kind: Kind of the file that the generator decompresses; its errors become `DumpError`.
     """
 
     def __init__(self, parts: Parts, name: str = "", kind: str = "") -> None:
-        super().__init__()
         self._parts = parts
         self._name = name
         self._kind = kind
         self._held = memoryview(b"")
         self.count = 0
 
-    def readable(self) -> bool:
-        """Whether the file can be read."""
-        return True
+    def peek(self, least: int = HEAD_BYTES) -> bytes:
+        """Return the next bytes without reading them: at least so many, or all."""
+        head = bytes(self._held)
+        while len(head) < least and (part := self._next_part()):
+            head += part
+        self._held = memoryview(head)
+        return head
 
-    def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into a buffer, and return their number; 0 at the end."""
-        part = self.read_part(len(buffer))
-        buffer[: len(part)] = part
-        return len(part)
+    def read(self, size: int, /) -> bytes:
+        """Read at most `size` bytes; none at the end."""
+        return bytes(self.read_part(size))
 
     def read_part(self, size: int) -> memoryview:
-        """Return the next bytes, at most `size`, without copying them; none at the end."""
+        """Read at most `size` bytes without copying them; none at the end."""
         if not self._held:
             self._held = memoryview(self._next_part())
         part, self._held = self._held[:size], self._held[size:]
@@ -130,37 +140,16 @@ class Stream(io.RawIOBase):
         return part
 
     def _next_part(self) -> bytes | memoryview:
-        """Return the next part of the bytes; empty at the end.
-
-        The first part has at least `HEAD_BYTES`, so that callers can peek at the start even if a
-        pipe returns a few bytes at a time.
-        """
-        needed = 1 if self.count else HEAD_BYTES
-        data: bytes | memoryview = b""
+        """Return the next part that is not empty; an empty one at the end."""
         try:
-            for part in self._parts:
-                data = b"".join((data, part)) if data or len(part) < needed else part
-                if len(data) >= needed:
-                    break
+            return next((part for part in self._parts if part), b"")
         except Exception as error:
-            if self._kind and isinstance(error, EOFError):
-                raise TruncatedDumpError(
-                    self._name,
-                    f"is {self._kind} that is truncated",
-                    advice="download it again, or the missing part",
-                ) from None
-            if self._kind and is_damage(error):
-                problem, advice = f"is {self._kind} that is damaged ({error})", "download it again"
-                if "memory" in str(error).lower():  # Windows and dictionaries above the limits.
-                    problem = f"is {self._kind} that needs too much memory ({error})"
-                    advice = UNPACK
-                raise ArchiveError(self._name, problem, advice=advice) from error
-            raise
-        return data
+            if not self._kind or not is_damage(error):
+                raise
+            raise explain_damage(self._name, self._kind, error) from error
 
     def close(self) -> None:
         """Close the generator; if a thread is still reading, that thread closes it afterwards."""
-        super().close()
         with suppress(ValueError):
             self._parts.close()
 
@@ -230,21 +219,22 @@ class Layers:
     Attributes:
         name: Name as the user wrote it, for messages.
         resources: What `close` closes, such as a file.
-        reader: The top layer.
-        counted: The layer whose bytes measure progress.
+        top: The top layer.
+        counted: The layer whose bytes measure progress: the file, or a member of an archive.
         total: Size of the layer `counted` in bytes; None if unknown.
         expected: Size of the decompressed dump, known or estimated; None if unknown.
         encoding: Encoding of the dump.
         repaired: Number of characters that the decoder replaced so far.
     """
 
+    top: Stream
+    counted: Stream
+    total: int | None
+    expected: int | None
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.resources = ExitStack()
-        self.reader: io.BufferedReader
-        self.counted: Stream
-        self.total: int | None = None
-        self.expected: int | None = None
         self.encoding = "utf-8"
         self.repaired = 0
         self._is_pipe = False
@@ -252,40 +242,37 @@ class Layers:
     def add_file(self, file: BinaryIO, size: int | None) -> None:
         """Add the lowest layer: an open file, which is not closed."""
         if isinstance(file, io.FileIO) and hasattr(select, "poll"):  # Windows has no `poll`.
-            self.add(read_polled(file), "", size)
+            self.count(read_polled(file), size)
             self._is_pipe = True
         else:
-            self.add(read_blocks(file.read), "", size)
+            self.count(read_blocks(file.read), size)
 
-    def add(self, parts: Parts, kind: str, size: int | None) -> None:
-        """Add the layer by which progress is counted.
+    def count(self, parts: Parts, size: int | None, kind: str = "") -> None:
+        """Add the layer by which progress is counted, with its size if it is known."""
+        self.total = self.expected = size
+        self.add(parts, kind)
+        self.counted = self.top
+
+    def add(self, parts: Parts, kind: str = "", ratio: float = 1.0) -> None:
+        """Add a layer that reads the top layer.
 
         Args:
-            parts: Generator that reads the file or the archive.
-            kind: Kind of the archive, for messages.
-            size: Size of the layer; None if unknown.
+            parts: Generator of its bytes.
+            kind: Kind of the file that it decompresses, for messages.
+            ratio: Usual number of its bytes per byte of the layer below.
         """
-        self.total = self.expected = size
-        self.counted = self._push(parts, kind)
-
-    def decompress(self, parts: Parts, kind: str, ratio: float) -> None:
-        """Add a decompressor of the previous top layer, with its usual compression ratio."""
-        self._push(parts, kind)
+        self._is_pipe = False
+        self.top = Stream(parts, self.name, kind)
+        self.resources.callback(self.top.close)
         if self.expected is not None:
             self.expected = int(self.expected * ratio)
 
-    def _push(self, parts: Parts, kind: str) -> Stream:
-        self._is_pipe = False
-        stream = self.resources.enter_context(Stream(parts, self.name, kind))
-        self.reader = io.BufferedReader(stream, HEAD_BYTES)
-        return stream
-
     def decode(self) -> None:
         """Add a decoder if the dump is in UTF-16."""
-        encoding = detect_encoding(self.name, self.reader.peek())
+        encoding = detect_encoding(self.name, self.top.peek())
         if encoding is not None:
             self.encoding = encoding
-            self.decompress(self._decode(self.reader.read1), "", 0.5)
+            self.add(self._decode(self.top.read), ratio=0.5)
 
     def _decode(self, read: Read) -> Parts:
         decoder = codecs.getincrementaldecoder(self.encoding)
@@ -305,10 +292,10 @@ class Layers:
     def read_ahead(self) -> None:
         """Read the layers in a thread from now on, unless they are only a pipe."""
         if not self._is_pipe:
-            ahead = ReadAhead(self.reader.read1, self.resources.close)
+            ahead = ReadAhead(self.top.read, self.resources.close)
             self.resources = ExitStack()
             self.resources.callback(ahead.close)
-            self._push(ahead.parts(), "")
+            self.add(ahead.parts())
 
     def close(self) -> None:
         """Close resources in reverse order of opening."""

@@ -30,7 +30,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from so2docs.dump.archives import Wanted
 from so2docs.dump.compressed import decompress_streams
-from so2docs.dump.layers import BLOCK_BYTES, Parts, Read, skip
+from so2docs.dump.layers import BLOCK_BYTES, Parts, Read
 from so2docs.parse.core import choose_core, compiled
 
 ReadAt = Callable[[int, int], bytes]
@@ -144,7 +144,10 @@ class Method:
                 pass
             else:
                 return
-        yield from skip(decompress_streams(start(), self.new), done)
+        for part in decompress_streams(start(), self.new):
+            if done < len(part):
+                yield memoryview(part)[done:]
+            done = max(0, done - len(part))
 
 
 class _RefusedError(Exception):

@@ -6,7 +6,6 @@ is read as a stream: a compressed file, or a member of an archive, which may be 
 
 from __future__ import annotations
 
-import io
 import os
 import stat
 import sys
@@ -109,20 +108,19 @@ class SourceFile:
         """Read `license.txt` in the archive or next to an uncompressed table; None if missing."""
         archive = self.archive()
         if archive is not None:
-            names = (entry for entry in archive.entries if _is_license(entry.name))
-            if (entry := next(names, None)) is None:
+            entries = {os.path.basename(entry.name).lower(): entry for entry in archive.entries}
+            if LICENSE_FILE not in entries:
                 return None
+            parts = archive.read(entries[LICENSE_FILE], 1, None)
             name = f"{self.name} ({LICENSE_FILE})"
-            file: BinaryIO = io.BufferedReader(
-                Stream(archive.read(entry, 1, None), name, archive.kind)
-            )
+            data = Stream(parts, name, archive.kind).peek(_MOST_LICENSE)
         else:
             path = os.path.join(os.path.dirname(self.path), LICENSE_FILE)
             if not self.is_plain or not os.path.isfile(path):
                 return None
-            file = SourceFile(path).open()
-        with file:
-            return file.read(_MOST_LICENSE).decode("utf-8-sig", "replace").strip()
+            with SourceFile(path).open() as file:
+                data = file.read(_MOST_LICENSE)
+        return data[:_MOST_LICENSE].decode("utf-8-sig", "replace").strip()
 
     def open(self) -> BinaryIO:
         """Open the file; of a stream, return the open file, which the caller must not close."""
@@ -153,10 +151,6 @@ def _standard_input(name: str) -> BinaryIO:
     # Bypass the buffer: a thread that reads from it would hold its lock, so the interpreter could
     # not exit.
     return cast(BinaryIO, getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
-
-
-def _is_license(name: str) -> bool:
-    return os.path.basename(name).lower() == LICENSE_FILE
 
 
 @dataclass(slots=True)
@@ -242,7 +236,16 @@ class TableFile:
 
         layers, source = Layers(self.name), self.source
         try:
-            file = self._add_layers(layers, threads, work_dir)
+            archive = source.archive()
+            if archive is not None:  # It stays open, because it may contain other tables.
+                file = archive.file
+                self._add_member(layers, archive, threads, work_dir)
+            else:
+                file = source.open()
+                if not source.is_stream:
+                    layers.resources.enter_context(file)
+                layers.add_file(file, source.identity.size or None)
+            self._unpack(layers, is_member=archive is not None, threads=threads, work_dir=work_dir)
             layers.decode()
             layers.read_ahead()
             identity = storage.identify(source.path, file) if source.is_file else storage.NO_FILE
@@ -251,42 +254,28 @@ class TableFile:
             layers.close()
             raise
 
-    def _add_layers(self, layers: Layers, threads: int, work_dir: str | None) -> BinaryIO:
-        """Add the file and its decompressors up to the XML; return the file."""
-        archive = self.source.archive()
-        if archive is not None:  # It stays open, because it may contain other tables.
-            file = archive.file
-        else:
-            file = self.source.open()
-            if not self.source.is_stream:
-                layers.resources.enter_context(file)
-            layers.add_file(file, self.source.identity.size or None)
-            kind = detect_kind(layers.reader.peek())
-            if kind is None:
-                return file
+    def _unpack(
+        self, layers: Layers, *, is_member: bool, threads: int, work_dir: str | None
+    ) -> None:
+        """Add layers up to the XML: a decompressor, or an archive that may be in another one."""
+        above: list[bool] = [True] if is_member else []  # Whether each packed file is an archive.
+        while (kind := detect_kind(layers.top.peek())) is not None:
             refuse(self.name, kind)
+            if above and not (above == [True] and kind.is_archive):
+                problem = f"holds {kind.name} that is packed again"
+                raise DumpError(self.name, problem, advice=UNPACK)
+            above.append(kind.is_archive)
             if kind.is_archive:
-                archive = _save_archive(layers, kind, work_dir)
+                self._add_member(layers, _save_archive(layers, kind, work_dir), threads, work_dir)
             else:
-                parts = _decompress(kind.extension, layers.reader.read1, threads)
-                layers.decompress(parts, kind.name, kind.ratio)
-        if archive is not None:
-            self._add_member(layers, archive, threads, work_dir)
-            kind = detect_kind(layers.reader.peek())
-            if kind is not None and kind.is_archive:
-                archive = _save_archive(layers, kind, work_dir)
-                self._add_member(layers, archive, threads, work_dir)
-        inner = detect_kind(layers.reader.peek())
-        if inner is not None:
-            refuse(self.name, inner)
-            raise DumpError(self.name, f"holds {inner.name} that is packed again", advice=UNPACK)
-        return file
+                parts = _decompress(kind.extension, layers.top.read, threads)
+                layers.add(parts, kind.name, kind.ratio)
 
     def _add_member(
         self, layers: Layers, archive: Archive, threads: int, work_dir: str | None
     ) -> None:
         entry = archive.find(self.table)
-        layers.add(archive.read(entry, threads, work_dir), archive.kind, entry.size)
+        layers.count(archive.read(entry, threads, work_dir), entry.size, archive.kind)
 
     def close(self) -> None:
         """Close the table; a stream cannot be reread."""
@@ -325,7 +314,7 @@ def _save_archive(layers: Layers, kind: Kind, work_dir: str | None) -> Archive:
 
     saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
     try:
-        saved.writelines(read_blocks(layers.reader.read1))
+        saved.writelines(read_blocks(layers.top.read))
         saved.seek(0)
     except BaseException:
         saved.close()

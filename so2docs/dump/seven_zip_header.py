@@ -12,6 +12,7 @@ import os
 import re
 import struct
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import PurePath
 from typing import BinaryIO, NamedTuple, NoReturn
@@ -217,7 +218,7 @@ def _read_at(name: str, file: BinaryIO, start: int, size: int) -> bytes:
 
 def _read_exactly(name: str, parts: Parts, size: int) -> bytes:
     data = bytearray()
-    with Stream(parts, name, KIND) as stream:
+    with closing(Stream(parts, name, KIND)) as stream:
         while len(data) < size:
             if not (part := stream.read_part(size - len(data))):
                 raise _damaged(name, "its list of members ends too early")

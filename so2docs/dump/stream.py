@@ -14,13 +14,12 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Callable, Collection, Iterator
-from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
 from so2docs.dump import storage
 from so2docs.dump.dump import PIECE_END, PIECES, SMALLEST_PIECE, Chunk, Dump, End
-from so2docs.dump.layers import BLOCK_BYTES, Layers
+from so2docs.dump.layers import BLOCK_BYTES, Layers, Stream
 from so2docs.dump.root import TAIL_LIMIT, Ending, Prolog, last_good_row, read_prolog
 from so2docs.errors import DumpError, Location, MalformedDumpError, TruncatedDumpError
 from so2docs.parse.rows import ROW_START
@@ -39,9 +38,9 @@ class StreamedRows:
     The rows pass through one buffer, which grows only if many bytes wait after a closing tag.
     """
 
-    def __init__(self, path: str, reader: BufferedReader, prolog: Prolog, table: Table) -> None:
+    def __init__(self, path: str, stream: Stream, prolog: Prolog, table: Table) -> None:
         self._path = path
-        self._reader = reader
+        self._stream = stream
         self._ending = Ending(path, prolog.frame, table)
         self._table = table
         self._buffer = bytearray(prolog.head[prolog.start :])
@@ -86,11 +85,12 @@ class StreamedRows:
         elif len(self._buffer) > 4 * space:
             del self._buffer[space:]
         while self._size < needed:
-            with memoryview(self._buffer) as view:
-                count = self._reader.readinto1(view[self._size :])
-            if not count:
+            part = self._stream.read_part(len(self._buffer) - self._size)
+            if not part:
                 return False
-            self._size += count
+            end = self._size + len(part)
+            self._buffer[self._size : end] = part
+            self._size = end
         return True
 
     def _row_after(self, position: int, limit: int) -> int | None:
@@ -159,13 +159,13 @@ class StreamDump:
         """Read the start of the dump."""
         self.layers = layers
         self.path, self.file, self.identity = layers.name, file, identity
-        prolog = read_prolog(self.path, layers.reader.read1, table)
+        prolog = read_prolog(self.path, layers.top.read, table)
         self.frame, self.first_line = prolog.frame, prolog.first_line
         self.head, self.encoding = prolog.head[: prolog.start], layers.encoding
         self.size = layers.expected or 0
         self._end: End | None = None
         self._start = prolog.start
-        self._rows = StreamedRows(self.path, layers.reader, prolog, table)
+        self._rows = StreamedRows(self.path, layers.top, prolog, table)
         self._error: DumpError | None = None
         self._positions: dict[int, int] = {}
         self._shown = 0

@@ -5,6 +5,7 @@ import io
 import random
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def compiled_only(decoder: str) -> None:
 
 
 def decompress(data: bytes, threads: int = 2, size: int = 1 << 20) -> bytes:
-    with Stream(decompress_bzip2(io.BytesIO(data).read, threads)) as reader:
+    with closing(Stream(decompress_bzip2(io.BytesIO(data).read, threads))) as reader:
         return b"".join(iter(lambda: reader.read(size), b""))
 
 

@@ -94,7 +94,7 @@ def test_files_stay_open_during_a_read(waiting: Waiting) -> None:
     for close in (waiting.close, lambda: closed.append("file"), unpacked.close):
         closers.callback(close)
     closers.callback(closed.append, "first")
-    ahead = ReadAhead(io.BufferedReader(unpacked).read1, closers.close)
+    ahead = ReadAhead(unpacked.read, closers.close)
     assert next(ahead.parts())
     waiting.is_waiting.wait()
     ahead.close()

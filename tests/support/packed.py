@@ -126,9 +126,13 @@ def read_seven_zip(data: bytes) -> dict[str, bytes]:
     """Read all files of an archive; any error but a `DumpError` is a fault."""
     archive = SevenZip("x.7z", io.BytesIO(data))
     return {
-        entry.name: Stream(archive.read(entry, 1, None), "x.7z", "a 7z archive").read()
+        entry.name: read_to_end(Stream(archive.read(entry, 1, None), "x.7z", "a 7z archive"))
         for entry in archive.entries
     }
+
+
+def read_to_end(stream: Stream) -> bytes:
+    return b"".join(iter(lambda: stream.read(1 << 20), b""))
 
 
 def mutate_header(rng: random.Random, archive: bytes) -> bytes:
