@@ -18,7 +18,7 @@ from pathlib import Path
 from archives import SEVEN_ZIP
 from measure import run
 
-from so2docs.dump.compressed import decompress_streams, lzma2_dictionary, raw_lzma
+from so2docs.dump.compressed import decompress_streams, lzma_settings, raw_lzma
 from so2docs.dump.lzma2 import Method
 from so2docs.dump.seven_zip import SevenZip
 
@@ -44,8 +44,9 @@ def rates(archive: Path, rounds: int) -> list[float]:
         file.seek(block.start)
         packed = file.read(block.packed)
     properties, size = block.properties, block.size
-    new = raw_lzma(archive.name, properties, size, is_lzma2=True)
-    method = Method(new, lzma2_dictionary(properties, size))
+    settings = lzma_settings(archive.name, properties, size, is_lzma2=True)
+    new = raw_lzma(settings)
+    method = Method(new, settings["dict_size"])
 
     def by_core() -> int:
         return sum(map(len, method.decompress(lambda: io.BytesIO(packed).read)))

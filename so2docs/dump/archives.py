@@ -8,20 +8,18 @@ Zip archives are read here, 7z archives in `seven_zip`.
 
 from __future__ import annotations
 
-import struct
 import threading
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import UNPACK, join_names, members_with
-from so2docs.dump.layers import Parts, Stream, read_blocks
-from so2docs.errors import ArchiveError, DumpError
+from so2docs.dump.layers import Parts, Stream, explain_damage, is_damage, read_blocks
+from so2docs.errors import ArchiveError
 from so2docs.schema import Table
 
 
@@ -180,8 +178,12 @@ class Zip(Archive):
     kind = "a zip archive"
 
     def __init__(self, name: str, file: BinaryIO) -> None:
-        with _translate_zip_errors(name):
+        try:
             self._archive = zipfile.ZipFile(file)
+        except Exception as error:
+            if is_damage(error):
+                raise explain_damage(name, self.kind, error) from error
+            raise
         self._members = [member for member in self._archive.infolist() if not member.is_dir()]
         super().__init__(
             name,
@@ -195,30 +197,12 @@ class Zip(Archive):
     def open_block(self, number: int, wanted: Wanted, threads: int, work_dir: str | None) -> Parts:
         """Decompress a member."""
         member = self._members[number]
-        with _translate_zip_errors(self.name):
-            if member.flag_bits & _ENCRYPTED:
-                problem = f"is encrypted: {member.filename} needs a password"
-                raise ArchiveError(self.name, problem, advice=UNPACK)
-            if member.compress_type not in _ZIP_METHODS:
-                method = f"method {member.compress_type}"
-                problem = f"is compressed with {method}, which so2docs does not unpack"
-                raise ArchiveError(self.name, problem, advice=UNPACK)
-            return read_blocks(self._archive.open(member).read)
-
-
-@contextmanager
-def _translate_zip_errors(name: str) -> Iterator[None]:
-    """Convert the errors that zipfile raises to `ArchiveError`."""
-    try:
-        yield
-    except DumpError:
-        raise
-    except (
-        *(zipfile.BadZipFile, NotImplementedError, struct.error),
-        *(EOFError, ValueError, LookupError, OSError),
-    ) as error:
-        raise ArchiveError(
-            name,
-            f"is a damaged or truncated zip archive ({error})",
-            advice="download it again",
-        ) from error
+        problem = ""
+        if member.flag_bits & _ENCRYPTED:
+            problem = f"is encrypted: {member.filename} needs a password"
+        elif member.compress_type not in _ZIP_METHODS:
+            method = f"method {member.compress_type}"
+            problem = f"is compressed with {method}, which so2docs does not unpack"
+        if problem:
+            raise ArchiveError(self.name, problem, advice=UNPACK)
+        return read_blocks(self._archive.open(member).read)

@@ -91,10 +91,10 @@ def import_decoder(name: str) -> Any:
         ) from None
 
 
-def raw_lzma(
+def lzma_settings(
     name: str, properties: bytes, unpacked: int, *, is_lzma2: bool = False
-) -> Callable[[], Any]:
-    """Return a factory of decompressors for LZMA data in archives, which has no header.
+) -> dict[str, int]:
+    """Return the settings of a decompressor for LZMA data in archives, which has no header.
 
     Args:
         name: Name of the dump, for messages.
@@ -108,34 +108,28 @@ def raw_lzma(
     """
     lzma = import_decoder("lzma")
     if is_lzma2:
-        dictionary = lzma2_dictionary(properties, unpacked)
-        filter_ = {"id": lzma.FILTER_LZMA2}
+        dictionary = (2 | properties[0] & 1) << (properties[0] // 2 + 11)
+        settings = {"id": lzma.FILTER_LZMA2}
     else:
         remainder, literal_context = divmod(properties[0], 9)
         position, literal_position = divmod(remainder, 5)
-        dictionary = _limit_dictionary(int.from_bytes(properties[1:5], "little"), unpacked)
-        settings = {"lc": literal_context, "lp": literal_position, "pb": position}
-        filter_ = {"id": lzma.FILTER_LZMA1, **settings}
+        dictionary = int.from_bytes(properties[1:5], "little")
+        of_bits = {"lc": literal_context, "lp": literal_position, "pb": position}
+        settings = {"id": lzma.FILTER_LZMA1, **of_bits}
+    dictionary = max(4096, min(dictionary, -(-unpacked // 4096) * 4096))
     if dictionary > _MOST_DICTIONARY:
         raise ArchiveError(
             name,
             f"needs {dictionary / 2**30:.1f} GiB of memory for its dictionary",
             advice="unpack it first",
         )
-    filter_["dict_size"] = dictionary
-    return lambda: lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[filter_])
+    return settings | {"dict_size": dictionary}
 
 
-def lzma2_dictionary(properties: bytes, unpacked: int) -> int:
-    """Return the LZMA2 dictionary size in bytes, given the properties in an archive.
-
-    The dictionary need not be larger than the decompressed data.
-    """
-    return _limit_dictionary((2 | properties[0] & 1) << (properties[0] // 2 + 11), unpacked)
-
-
-def _limit_dictionary(dictionary: int, unpacked: int) -> int:
-    return max(4096, min(dictionary, -(-unpacked // 4096) * 4096))
+def raw_lzma(settings: dict[str, int]) -> Callable[[], Any]:
+    """Return a factory of decompressors with settings from `lzma_settings`."""
+    lzma = import_decoder("lzma")
+    return lambda: lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[settings])
 
 
 def read_range(file: BinaryIO, size: int) -> Read:

@@ -10,8 +10,6 @@ followed by white space always start a row.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +19,6 @@ from typing import BinaryIO, NamedTuple
 from so2docs.dump import storage
 from so2docs.dump.root import Frame, find_in_file, read_prolog
 from so2docs.dump.storage import changed_error, check_unchanged, unreadable_dump
-from so2docs.errors import DumpError
 from so2docs.parse.rows import ROW_START
 from so2docs.schema import POSTS, Table
 
@@ -148,23 +145,12 @@ class Dump:
 def open_dump(path: str, table: Table = POSTS) -> Dump:
     """Read and check the head and the tail of a dump file."""
     try:
-        # Reject a pipe here: opening it would block until something writes to it.
-        if not (storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
-            raise DumpError(
-                path,
-                "is not a file",
-                advice=f"give the {table.file} of a dump, or the archive of its site",
-            )
         with storage.open_file(path) as file:
-            return _inspect(path, file, table)
+            identity = storage.identify(path, file)
+            prolog = read_prolog(path, file.read, table)
+            end = find_in_file(path, file, identity.size, prolog=prolog, table=table)
     except OSError as error:
         raise unreadable_dump(path, error) from error
-
-
-def _inspect(path: str, file: BinaryIO, table: Table) -> Dump:
-    identity = storage.identify(path, file)
-    prolog = read_prolog(path, file.read, table)
-    end = find_in_file(path, file, identity.size, prolog=prolog, table=table)
     head = prolog.head[: prolog.start]
     return Dump(path, identity, prolog.start, end, prolog.first_line, prolog.frame, head=head)
 

@@ -133,6 +133,8 @@ class Stream:
 
     def read_part(self, size: int) -> memoryview:
         """Read at most `size` bytes without copying them; none at the end."""
+        if not self.count:
+            self.peek()  # This finds damage after the last byte of a small stream.
         if not self._held:
             self._held = memoryview(self._next_part())
         part, self._held = self._held[:size], self._held[size:]

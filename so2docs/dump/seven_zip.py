@@ -15,12 +15,7 @@ from typing import BinaryIO
 
 from so2docs.dump.archives import Archive, Wanted
 from so2docs.dump.bzip2 import decompress_bzip2
-from so2docs.dump.compressed import (
-    decompress_streams,
-    lzma2_dictionary,
-    raw_lzma,
-    read_range,
-)
+from so2docs.dump.compressed import decompress_streams, lzma_settings, raw_lzma, read_range
 from so2docs.dump.layers import Parts, Read, read_blocks
 from so2docs.dump.lzma2 import Lzma2Stream, Method
 from so2docs.dump.seven_zip_header import (
@@ -30,7 +25,6 @@ from so2docs.dump.seven_zip_header import (
     LZMA2,
     STORED,
     SolidBlock,
-    name_method,
     read_header,
     unsupported,
 )
@@ -68,8 +62,8 @@ class SevenZip(Archive):
 
 
 def _lzma2_method(name: str, block: SolidBlock) -> Method:
-    new = raw_lzma(name, block.properties, block.size, is_lzma2=True)
-    return Method(new, lzma2_dictionary(block.properties, block.size))
+    settings = lzma_settings(name, block.properties, block.size, is_lzma2=True)
+    return Method(raw_lzma(settings), settings["dict_size"])
 
 
 def _decompress(name: str, file: BinaryIO, block: SolidBlock, threads: int = 1) -> Parts:
@@ -86,13 +80,14 @@ def _decompress(name: str, file: BinaryIO, block: SolidBlock, threads: int = 1) 
     if block.method == LZMA2:
         parts = _lzma2_method(name, block).decompress(start)
     elif block.method == LZMA:
-        parts = decompress_streams(start(), raw_lzma(name, block.properties, block.size))
+        settings = lzma_settings(name, block.properties, block.size)
+        parts = decompress_streams(start(), raw_lzma(settings))
     elif block.method == BZIP2:
         parts = decompress_bzip2(start(), threads)
     elif block.method == STORED:
         parts = read_blocks(start())
     else:
-        raise unsupported(name, name_method(block.method))
+        raise unsupported(name)
     return _limit(parts, block.size)
 
 

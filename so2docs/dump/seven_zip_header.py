@@ -40,18 +40,6 @@ _NAMES, _ENCODED_HEADER = 17, 23
 
 STORED, LZMA, LZMA2, BZIP2 = b"\x00", b"\x03\x01\x01", b"\x21", b"\x04\x02\x02"
 _ENCRYPTED = b"\x06\xf1"
-_METHOD_NAMES = {
-    STORED: "stored",
-    b"\x04\x01\x08": "deflate",
-    b"\x04\x01\x09": "Deflate64",
-    BZIP2: "bzip2",
-    LZMA: "LZMA",
-    LZMA2: "LZMA2",
-    b"\x03\x03\x01\x03": "BCJ",
-    b"\x03\x03\x01\x1b": "BCJ2",
-    b"\x03\x04\x01": "PPMd",
-    b"\x04\xf7\x11\x01": "zstd",
-}
 
 
 class SolidBlock(NamedTuple):
@@ -72,12 +60,6 @@ class SolidBlock(NamedTuple):
     packed: int
     size: int
     crc: int | None = None
-
-
-def name_method(method: bytes) -> str:
-    """Name a compression method."""
-    other = "a filter" if method.startswith(b"\x03") else f"method {method.hex()}"
-    return _METHOD_NAMES.get(method, other)
 
 
 class _Cursor:
@@ -290,14 +272,13 @@ def _read_method(cursor: _Cursor) -> tuple[bytes, bytes]:
         problem, advice = "is encrypted", f"{UNPACK}, with its password"
         raise ArchiveError(cursor.name, problem, advice=advice)
     if len(methods) != 1 or not is_simple:
-        names = " and ".join(map(name_method, reversed(methods))) or "no method"
-        raise unsupported(cursor.name, names)
+        raise unsupported(cursor.name)
     return methods[0], properties
 
 
-def unsupported(name: str, methods: str) -> ArchiveError:
-    """Make the error for a block that is compressed with other methods or with filters."""
-    problem = f"is compressed with {methods}, which so2docs does not unpack"
+def unsupported(name: str) -> ArchiveError:
+    """Make the error for a block that is compressed with another method or with filters."""
+    problem = "is not compressed with LZMA2, LZMA or bzip2 alone"
     return ArchiveError(name, problem, advice=UNPACK)
 
 

@@ -76,20 +76,6 @@ def reject(buffer: RecordBuffer, table: Table, rows: list[Row]) -> list[Row]:
 def add_rows(
     buffer: RecordBuffer,
     table: Table,
-    rows: list[Row],
-    questions: FindQuestions,
-    projection: Projection | None = None,
-) -> None:
-    """Turn rows of a table other than votes into records; unusable rows become strays.
-
-    The rows are changed in place.
-    """
-    add_usable(buffer, table, reject(buffer, table, rows), questions, projection)
-
-
-def add_usable(
-    buffer: RecordBuffer,
-    table: Table,
     usable: list[Row],
     questions: FindQuestions,
     projection: Projection | None = None,

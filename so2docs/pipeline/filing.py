@@ -335,7 +335,9 @@ class NestedSink(RowSink):
             self._add_bounties(rows)
             table_rows.add_votes(self.buffer, rows, self._known.find)
         else:
-            table_rows.add_rows(self.buffer, self._table, rows, self._known.find, self._projection)
+            usable = table_rows.reject(self.buffer, self._table, rows)
+            find = self._known.find
+            table_rows.add_rows(self.buffer, self._table, usable, find, self._projection)
 
     def _add_compiled(self, data: bytes) -> Added | None:
         compiled = self._read_records(data)

@@ -57,16 +57,21 @@ def test_reads_methods_of_py7zr() -> None:
         assert read_seven_zip(write(FILES, method)) == FILES
 
 
-def test_filters_and_other_methods_are_refused() -> None:
-    advice = "which so2docs does not unpack; unpack it first, such as with 7z x"
-    for filters, names in {
-        (py7zr.FILTER_X86, py7zr.FILTER_LZMA2): "BCJ and LZMA2",
-        (py7zr.FILTER_X86, py7zr.FILTER_BZIP2): "BCJ and bzip2",
-        (py7zr.FILTER_DEFLATE,): "deflate",
-        (py7zr.FILTER_ZSTD,): "zstd",
-    }.items():
-        with pytest.raises(ArchiveError, match=f"is compressed with {names}, {advice}"):
-            read_seven_zip(write(FILES, *filters))
+REFUSED = "is not compressed with LZMA2, LZMA or bzip2 alone; unpack it first, such as with 7z x"
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        (py7zr.FILTER_X86, py7zr.FILTER_LZMA2),
+        (py7zr.FILTER_X86, py7zr.FILTER_BZIP2),
+        (py7zr.FILTER_DEFLATE,),
+        (py7zr.FILTER_ZSTD,),
+    ],
+)
+def test_filters_and_other_methods_are_refused(filters: tuple[int, ...]) -> None:
+    with pytest.raises(ArchiveError, match=REFUSED):
+        read_seven_zip(write(FILES, *filters))
 
 
 @pytest.fixture
@@ -104,11 +109,10 @@ def test_reads_archives_from_7_zip(pack: Callable[..., bytes]) -> None:
     assert read_seven_zip(pack("-si", input=b"<posts/>")) == {"x": b"<posts/>"}
 
 
-def test_names_unsupported_methods(pack: Callable[..., bytes]) -> None:
+def test_unsupported_archives_from_7_zip(pack: Callable[..., bytes]) -> None:
     for arguments, problem in (
-        (["-m0=PPMd"], "compressed with PPMd, which so2docs does not unpack; unpack it first"),
-        (["-m0=Deflate64"], "compressed with Deflate64"),
-        (["-m0=BCJ2"], "compressed with .*BCJ2"),
+        (["-m0=PPMd"], REFUSED),
+        (["-m0=BCJ2"], REFUSED),
         (["-psecret"], "is encrypted; unpack it first, .* with its password"),
         (["-psecret", "-mhe=on"], "is encrypted"),
     ):
@@ -187,7 +191,7 @@ def test_hostile_headers_take_little_memory() -> None:
             b"\x17" + streams(b"\xe0" + bomb_size, b"\x01\x21\x21\x01\x28", b"\xe0\xff\xff\xff"),
             "no list of members",
         ),
-        "no methods": (b"\x01\x04" + streams(b"\x01", b"\x00", b""), "compressed with no method"),
+        "no methods": (b"\x01\x04" + streams(b"\x01", b"\x00", b""), REFUSED),
     }
     tracemalloc.start()
     try:

@@ -256,7 +256,7 @@ class _HistoryOfDate(_OfDate, NestedSink):
         self.buffer.filtered += count - len(nested)
         if nested:
             made = RecordBuffer()
-            table_rows.add_usable(made, self._table, nested, Unknown().find, self._projection)
+            table_rows.add_rows(made, self._table, nested, Unknown().find, self._projection)
             self.buffer.filtered += made.filtered
             for records in made.buckets.values():
                 self.add_records(bytes(records.keys), bytes(records.json))
