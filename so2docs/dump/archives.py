@@ -18,7 +18,7 @@ from typing import BinaryIO
 from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import UNPACK, join_names, members_with
-from so2docs.dump.layers import Parts, Stream, explain_damage, is_damage, read_blocks
+from so2docs.dump.layers import Parts, Stream, is_damage, read_blocks
 from so2docs.errors import ArchiveError
 from so2docs.schema import Table
 
@@ -181,9 +181,10 @@ class Zip(Archive):
         try:
             self._archive = zipfile.ZipFile(file)
         except Exception as error:
-            if is_damage(error):
-                raise explain_damage(name, self.kind, error) from error
-            raise
+            if not is_damage(error):
+                raise
+            problem = f"is a damaged or truncated zip archive ({error})"
+            raise ArchiveError(name, problem, advice="download it again") from error
         self._members = [member for member in self._archive.infolist() if not member.is_dir()]
         super().__init__(
             name,
