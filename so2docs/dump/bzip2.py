@@ -15,6 +15,7 @@ Format: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from so2docs.dump.layers import BLOCK_BYTES, Parts, Read
 from so2docs.parse.core import choose_core, compiled
 
 _MAGIC = b"BZh"
+_HEADER = re.compile(b"BZh[1-9]")
 _BLOCK = 0x314159265359
 _END = 0x177245385090
 _NUMBER_BITS = 48
@@ -108,12 +110,6 @@ def _check_by_library(data: bytes, start: int, level: int) -> None:
         packed = b""
 
 
-def _parse_header(header: bytes) -> int:
-    """Return the level in the header of a stream, 1 to 9; 0 if this is not a bzip2 header."""
-    is_header = len(header) == _HEADER_BYTES and header[:3] == _MAGIC and header[3] in b"123456789"
-    return header[3] - ord("0") if is_header else 0
-
-
 class _Input:
     """Compressed bytes from the next block on; positions are in bits from the start of the input.
 
@@ -185,7 +181,9 @@ class _Input:
         """
         count = self.need(8 * _HEADER_BYTES) // 8
         header = self.bits(self.position, 8 * count).to_bytes(count, "big")
-        if level := _parse_header(header):
+        level = 0
+        if _HEADER.fullmatch(header):
+            level = header[3] - ord("0")
             self.move(self.position + 8 * _HEADER_BYTES)
         elif self.position == 0 and header:
             if (_MAGIC + b"9").startswith(header):

@@ -79,8 +79,6 @@ def _without_mark(name: str) -> str:
 def _is_of_site(name: str) -> bool:
     """Whether a file is named as the archive of a site, not of one of its tables."""
     base = _without_mark(name)
-    if base.startswith("._"):
-        return False
     return bool(_ARCHIVE.fullmatch(base)) and not _TABLE.fullmatch(base)
 
 

@@ -250,19 +250,17 @@ class Lzma2Stream:
         threads = min(threads, _DICTIONARIES // self.method.dictionary)
         blocks, end = find_blocks(self.read_at, self.size), 0
         first = list(islice(blocks, 2))
-        decode = self._decode_ahead if threads > 1 and len(first) > 1 else self._decode_in_turn
-        for block, parts in decode(chain(first, blocks), threads, wanted):
+        decoded: Iterator[tuple[Block, Parts]] = (
+            (block, _zeros(block) if wanted.start >= block.end else self._decompress(block))
+            for block in chain(first, blocks)
+        )
+        if threads > 1 and len(first) > 1:
+            decoded = self._decode_ahead(chain(first, blocks), threads, wanted)
+        for block, parts in decoded:
             yield from parts
             end = block.start + block.size
         if end < self.size or not end:
             yield from self.method.decompress(partial(self._reader, end, self.size))
-
-    def _decode_in_turn(
-        self, blocks: Iterator[Block], threads: int, wanted: Wanted
-    ) -> Iterator[tuple[Block, Parts]]:
-        for block in blocks:
-            is_skipped = wanted.start >= block.end
-            yield block, _zeros(block.length) if is_skipped else self._decompress(block)
 
     def _decode_ahead(
         self, blocks: Iterator[Block], threads: int, wanted: Wanted
@@ -289,7 +287,7 @@ class Lzma2Stream:
                         waiting.append((block, None if wanted.start >= block.end else start(block)))
                         block = next(blocks, None)
                     first, decoding = waiting[0]
-                    yield first, decoding.parts() if decoding else _zeros(first.length)
+                    yield first, decoding.parts() if decoding else _zeros(first)
                     waiting.popleft()
                     if decoding:
                         free.append((decoding.window, decoding.file))
@@ -318,6 +316,6 @@ class Lzma2Stream:
         return read
 
 
-def _zeros(size: int) -> Parts:
-    for at in range(0, size, len(_SKIPPED)):
-        yield _SKIPPED[: size - at]
+def _zeros(block: Block) -> Parts:
+    for at in range(0, block.length, len(_SKIPPED)):
+        yield _SKIPPED[: block.length - at]

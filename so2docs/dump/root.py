@@ -196,19 +196,23 @@ def find_in_file(path: str, file: BinaryIO, size: int, *, prolog: Prolog, table:
         begin = max(start, size - window)
         file.seek(begin)
         tail = file.read(size - begin)
-        last = last_good_row(tail)
-        if last is not None or begin == start or window >= TAIL_LIMIT:
+        if begin == start or window >= TAIL_LIMIT or last_good_row(tail) is not None:
             break
         window *= 4
     try:
         return begin + ending.find(tail, begin)
     except DumpError as error:
-        last_id, row_start = last or (None, max(0, len(tail) - _WINDOW))
-        if error.location is not None:
-            error.location.last_id = last_id
-        if isinstance(error, TruncatedDumpError):
-            error.excerpt = frame[0] + b"\n" + tail[row_start:]
+        add_last_row(error, tail, frame)
         raise
+
+
+def add_last_row(error: DumpError, tail: bytes, frame: Frame) -> None:
+    """Add the last complete row of a dump to an error, and an excerpt if the dump is truncated."""
+    last_id, start = last_good_row(tail) or (None, max(0, len(tail) - _WINDOW))
+    if error.location is not None:
+        error.location.last_id = last_id
+    if isinstance(error, TruncatedDumpError):
+        error.excerpt = frame[0] + b"\n" + tail[start:]
 
 
 def last_good_row(tail: bytes) -> tuple[int | None, int] | None:

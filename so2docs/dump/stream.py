@@ -20,8 +20,8 @@ from typing import BinaryIO
 from so2docs.dump import storage
 from so2docs.dump.dump import PIECE_END, PIECES, SMALLEST_PIECE, Chunk, Dump, End
 from so2docs.dump.layers import BLOCK_BYTES, Layers, Stream
-from so2docs.dump.root import TAIL_LIMIT, Ending, Prolog, last_good_row, read_prolog
-from so2docs.errors import DumpError, Location, MalformedDumpError, TruncatedDumpError
+from so2docs.dump.root import TAIL_LIMIT, Ending, Prolog, add_last_row, read_prolog
+from so2docs.errors import DumpError, Location, MalformedDumpError
 from so2docs.parse.rows import ROW_START
 from so2docs.schema import Table
 
@@ -243,12 +243,9 @@ class StreamDump:
         """Make the location of an error in a piece relative to the dump, and add an excerpt."""
         length = file.seek(0, io.SEEK_END)
         file.seek(max(0, length - _EXCERPT_BYTES))
-        tail = file.read()
-        last_id, start = last_good_row(tail) or (None, -_EXCERPT_BYTES // 16)
         beyond = error.location.offset if error.location else 0
-        error.location = Location(offset + length + beyond, None, last_id)
-        if isinstance(error, TruncatedDumpError):
-            error.excerpt = self.frame[0] + b"\n" + tail[start:]
+        error.location = Location(offset + length + beyond)
+        add_last_row(error, file.read(), self.frame)
 
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
         """Return the size of the file, and the number of bytes before the first chunk to read."""

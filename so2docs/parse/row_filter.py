@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from so2docs.domain import is_sampled
 from so2docs.options.field_paths import FieldChoice
-from so2docs.options.table import Filters
+from so2docs.options.table import Filters, Options
 from so2docs.parse import posts
 from so2docs.parse.filters import (
     NOT_FABRICATED,
@@ -121,10 +120,6 @@ def find_ids(row: Row, reserved: frozenset[str]) -> _Ids | None:
     ):
         return None
     return int(kind), question_id, post_id
-
-
-if TYPE_CHECKING:
-    from so2docs.options.table import Options
 
 
 def make_projection(options: Options) -> Projection | None:

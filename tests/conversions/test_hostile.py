@@ -3,6 +3,7 @@
 `SO2DOCS_LONG=1` also runs tests that take gigabytes or minutes.
 """
 
+import lzma
 import multiprocessing
 import os
 import random
@@ -109,6 +110,14 @@ NOT_DUMPS: dict[str, tuple[bytes, str]] = {
         START + b'<row Id="1">note</row>' + END,
         "XML of another shape .*only attributes",
     ),
+    "rar": (b"Rar!\x1a\x07\x01\x00", "is a rar archive, not XML; unpack it first"),
+    "lz4": (b"\x04\x22\x4d\x18" + bytes(9), "is an LZ4 file, not XML; unpack it first"),
+    "compress": (b"\x1f\x9d\x90" + bytes(9), "is a file of compress"),
+    "lzip": (b"LZIP\x01" + bytes(9), "is an lzip file"),
+    "lzma": (lzma.compress(b"<posts/>", lzma.FORMAT_ALONE), "is an lzma file"),
+    "macos": (b"\0\5\x16\7\0\2\0\0Mac OS X", "that macOS writes.*give the file without ._"),
+    "files": (b"<files><file/></files>", "is the list of files of an item on archive.org"),
+    "metadata": (b"<metadata></metadata>", "is the description of an item on archive.org"),
     "torrent": (b"d8:announce35:", "is a torrent, .*; download the files it lists"),
     "row-as-root": (question(1), "starts with <row>, expected <posts> around the rows"),
     "only-a-row": (b'<row Id="1" PostTypeId="1"/>', "starts with <row>, expected <posts>"),
@@ -118,7 +127,10 @@ NOT_DUMPS: dict[str, tuple[bytes, str]] = {
     "rows-in-rows": (START + b'<row Id="1">' * 3 + b"</row>" * 3 + END, "inside a row|well-formed"),
     "deep": (START + b"<row>" * 100_000 + b"</row>" * 100_000 + END, "well-formed XML"),
     "bad-declaration": (b'<?xml version="1.0" encoding="utf-8" ??><posts/>', "is not well-formed"),
-    "other-encoding": (b'<?xml version="1.0" encoding="nope-8"?><posts/>', "nope-8"),
+    "other-encoding": (
+        b'<?xml version="1.0" encoding="nope-8"?><posts/>',
+        "iconv -f nope-8 -t UTF-8",
+    ),
 }
 
 

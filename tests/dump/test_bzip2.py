@@ -6,13 +6,11 @@ import random
 import re
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.bzip2_samples import BLOCK, ROWS, find_numbers, samples
-from support.places import DUMPS, NO_DUMPS
 
 from so2docs.dump.bzip2 import _Decoder, decompress_bzip2
 from so2docs.dump.layers import Stream
@@ -156,14 +154,6 @@ def test_randomized_blocks_are_refused(decoder: str) -> None:
     packed[14] |= 0x80
     with pytest.raises(OSError, match="randomized" if decoder == "compiled" else "Invalid data"):
         decompress(bytes(packed))
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not list(DUMPS.glob("archives/*.7z")), reason=NO_DUMPS)
-@pytest.mark.parametrize("path", sorted(DUMPS.glob("archives/*.7z")), ids=lambda path: path.name)
-def test_published_archives(path: Path) -> None:
-    packed = path.read_bytes()[32:]  # The solid block follows the signature.
-    assert decompress(packed) == bz2.decompress(packed)
 
 
 @pytest.mark.parametrize("size", [5_000, 250_000])

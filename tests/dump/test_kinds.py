@@ -23,25 +23,6 @@ def skippable(data: bytes) -> bytes:
     return struct.pack("<II", 0x184D2A50, len(data)) + data
 
 
-@pytest.mark.parametrize(
-    ("data", "problem"),
-    [
-        (b"\x04\x22\x4d\x18" + bytes(9), "is an LZ4 file, not XML; unpack it first"),
-        (b"\x1f\x9d\x90" + bytes(9), "is a file of compress"),
-        (b"LZIP\x01" + bytes(9), "is an lzip file"),
-        (lzma.compress(DUMP, lzma.FORMAT_ALONE), "is an lzma file"),
-        (b"\0\5\x16\7\0\2\0\0Mac OS X        ", "that macOS writes.*give the file without ._"),
-        (b"<files><file/></files>", "is the list of files of an item on archive.org"),
-        (b"<metadata></metadata>", "is the description of an item on archive.org"),
-    ],
-)
-def test_refused_files_are_named(data: bytes, problem: str, tmp_path: Path) -> None:
-    path = tmp_path / "dump"
-    path.write_bytes(data)
-    with pytest.raises(so2docs.DumpError, match=problem):
-        so2docs.convert(path, tmp_path / "q.jsonl")
-
-
 def test_zstd_with_skippable_frames(tmp_path: Path) -> None:
     path = tmp_path / "Posts.xml.zst"
     path.write_bytes(skippable(b"1234") * 2 + zstd.compress(DUMP) + skippable(b"end"))

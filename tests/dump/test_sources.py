@@ -137,17 +137,6 @@ def test_every_form_gives_the_same_bytes(
     assert report.dump_bytes == len(PLAIN)
 
 
-@pytest.mark.parametrize("name", ["Posts.xml", "posts.xml", "Posts.xml.gz", "beer-Posts.7z"])
-def test_folder(name: str, tmp_path: Path, output: Path, expected: dict[str, bytes]) -> None:
-    pack = {".gz": gzip.compress, ".7z": FORMS["7z-bzip2"]}.get(Path(name).suffix, bytes)
-    folder = tmp_path / "beer"
-    folder.mkdir()
-    (folder / name).write_bytes(pack(PLAIN))
-    (folder / "Users.xml").write_bytes(b"<users/>")
-    so2docs.convert(folder, output, jobs=1)
-    assert everything(output.parent) == expected
-
-
 @pytest.mark.parametrize("form", ["plain", "7z-bzip2"])
 def test_standard_input(form: str, output: Path, expected: dict[str, bytes]) -> None:
     forms = FORMS | {"plain": bytes}
@@ -264,16 +253,6 @@ def test_place_in_a_damaged_file(bad_row: Path, output: Path) -> None:
     assert place.last_id == whole[: place.offset].count(b"\n") - 1
 
 
-def test_location_of_a_truncation_in_an_archive(output: Path) -> None:
-    cut = PLAIN[:8000]
-    with pytest.raises(so2docs.TruncatedDumpError) as failed:
-        so2docs.convert(write_file(gzip.compress(cut)), output, jobs=1, chunk_bytes=1000)
-    plain = write_file(cut)
-    with pytest.raises(so2docs.TruncatedDumpError) as same:
-        so2docs.convert(plain, output, jobs=1, restart=True)
-    assert failed.value.location == same.value.location
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes need POSIX")
 def test_named_pipe(tmp_path: Path, output: Path, expected: dict[str, bytes]) -> None:
     pipe = tmp_path / "pipe"
@@ -305,11 +284,6 @@ ENCRYPTED_7Z = seven_zip(
 )
 UNREADABLE: list[tuple[Pack, type[so2docs.DumpError], str]] = [
     (
-        lambda data: data.replace(b"utf-8", b"iso-8859-1")[3:],
-        so2docs.DumpError,
-        "iconv -f iso-8859-1 -t UTF-8",
-    ),
-    (
         zipped(zipfile.ZIP_DEFLATED, "Users.xml"),
         so2docs.ArchiveError,
         r"no Posts\.xml.*PostHistory\.xml, Users\.xml",
@@ -317,11 +291,6 @@ UNREADABLE: list[tuple[Pack, type[so2docs.DumpError], str]] = [
     (ENCRYPTED_7Z, so2docs.ArchiveError, "is encrypted"),
     (encrypted_zip, so2docs.ArchiveError, "is encrypted"),
     (lambda data: gzip.compress(b""), so2docs.DumpError, "is empty"),
-    (
-        lambda data: b"Rar!\x1a\x07\x01\x00",
-        so2docs.DumpError,
-        "is a rar archive, not XML; unpack it first",
-    ),
     (
         zipped(zipfile.ZIP_BZIP2),
         so2docs.ArchiveError,
@@ -347,19 +316,6 @@ def test_unreadable_forms(
 ) -> None:
     with pytest.raises(error, match=problem):
         so2docs.convert(write_file(pack(PLAIN)), output)
-
-
-@pytest.mark.long
-def test_published_archives(dumps: Path, tmp_path: Path, output: Path) -> None:
-    archives = sorted(dumps.glob("archives/*.7z"))
-    assert archives
-    for archive in archives:
-        with py7zr.SevenZipFile(archive) as members:
-            members.extract(path=tmp_path, targets=["Posts.xml"])
-        so2docs.convert(tmp_path / "Posts.xml", output, force=True)
-        plain = output.read_bytes()
-        so2docs.convert(archive, output, force=True, jobs=2, chunk_bytes=1_000_003)
-        assert output.read_bytes() == plain
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from typing import Any
 
 import py7zr
 import pytest
-from support.command import run, run_python
+from support.command import run_python
 from support.dumps import left_by, row, strays_of, unpacked
-from support.interruptions import kill_at, stop_at_each_step
+from support.interruptions import stop_at_each_step
 from support.oracle_tables import FILES
 from support.packed import BZIP2, LZMA2, Counting, seven_zip, with_noise, zipped
 from support.places import LONG
@@ -31,7 +31,7 @@ from so2docs import zstd
 from so2docs.dump import storage
 from so2docs.dump.kinds import files_with, members_with, table_prefix
 from so2docs.options.choices import Core
-from so2docs.schema import POSTS, TABLES
+from so2docs.schema import POSTS, TABLES, Table
 
 ALL_FILES = ["Posts.xml", *FILES.values()]
 WANTED = [(SITE / f"questions{name}.jsonl").read_bytes() for name in ("", ".strays")]
@@ -44,20 +44,6 @@ Pack = Callable[[bytes], bytes]
 def in_a_7z(path: Path, files: dict[str, bytes]) -> Path:
     """Make an archive with one solid block, in the order of names, as sites are published."""
     return seven_zip(path, {name: files[name] for name in sorted(files)}, BZIP2)
-
-
-@pytest.mark.parametrize(
-    "name", ["beer (1).7z", "beer.7z.1", "Posts (1).xml", "Posts.xml.1", "beer-Posts (1).xml.gz"]
-)
-def test_names_of_copies_saved_by_browsers(name: str) -> None:
-    assert members_with(POSTS, ["license.txt", name]) == [name]
-    assert members_with(POSTS, [name, "Posts.xml"]) == ["Posts.xml"]
-    assert members_with(POSTS, ["beer.7z.001", "Posts.xml.12345"]) == []
-
-
-def test_prefix_of_a_copy() -> None:
-    assert table_prefix(POSTS, "beer-Posts (1).7z") == "beer-"
-    assert members_with(COMMENTS, ["beer-Votes (1).7z", "beer-Users.7z.1"]) == []
 
 
 def in_a_7z_backwards(folder: Path) -> Path:
@@ -224,8 +210,7 @@ def test_reads_tables_from_an_archive_and_a_folder(folder: Path, tmp_path: Path)
     archive = in_one_7z(folder)
     output = tmp_path / "questions.jsonl"
     files = {"comments": archive, "votes": archive, "users": SITE, "links": SITE}
-    tables = [f"--table={name}={file}" for name, file in files.items()]
-    assert run("convert", SITE / "Posts.xml", output, "--quiet", *tables).returncode == 0
+    so2docs.convert(SITE / "Posts.xml", output, jobs=1, tables=files)
     assert output.read_bytes() == WANTED[0]
 
 
@@ -373,36 +358,6 @@ so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000, nest="all"
 """
 
 
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-@pytest.mark.parametrize(
-    ("pack", "file"),
-    [
-        (in_a_zip, "table1-*1-1.blocks"),
-        (in_a_zip, "table4-*2-1.blocks"),
-        # Comments come before the posts, so they are kept, and filed after all posts.
-        (in_a_7z, "table257-*6-1.blocks"),
-        (in_a_7z, "0*2-1.blocks"),
-        (in_a_7z, "table1-*1-1.blocks"),
-        (in_a_7z, "table3-*1-1.blocks"),
-    ],
-)
-def test_killed_while_reading_an_archive(
-    pack: Callable[[Path, dict[str, bytes]], Path],
-    file: str,
-    large_site: tuple[Path, list[bytes]],
-    folder: Path,
-    tmp_path: Path,
-) -> None:
-    site, expected = large_site
-    archive = pack(folder / "tea", {name: (site / name).read_bytes() for name in ALL_FILES})
-    output = tmp_path / "questions.jsonl.gz"
-    kill_at(file, output, CONVERT, archive, output)
-    report = so2docs.convert(archive, output, jobs=1, nest="all")
-    assert report.resumed
-    assert [unpacked(output), unpacked(strays_of(output))] == expected
-
-
 @pytest.mark.skipif(os.name != "posix", reason="kills a process that it forks")
 @pytest.mark.parametrize(
     ("place", "stride"),
@@ -462,23 +417,50 @@ def test_published_archives_killed_at_any_moment(
         assert leftovers == expected
 
 
-def test_names() -> None:
-    names = ["a/Badges.xml", "a/COMMENTS.xml", "b/c/Comments.xml", "a/PostComments.xml"]
-    assert members_with(COMMENTS, names) == ["a/COMMENTS.xml"]
-    packed = ["x.com-Posts.7z", "x.com-Comments.7z", "x.com-Users.7z"]
-    assert members_with(COMMENTS, packed) == ["x.com-Comments.7z"]
-    assert members_with(COMMENTS, ["x.com-Posts.7z", "x.com.7z"]) == ["x.com.7z"]
-    assert members_with(COMMENTS, packed[::2]) == []
-    assert files_with(COMMENTS, [*packed, "my-x.com-Comments.7z"], "x.com-") == [
-        "x.com-Comments.7z"
-    ]
-    assert files_with(COMMENTS, ["x.com-comments.xml", "Comments.xml"], "x.com-") == [
-        "x.com-comments.xml"
-    ]
-    assert files_with(COMMENTS, ["Comments.zip", "Comments.xml"], "") == ["Comments.xml"]
-    assert table_prefix(POSTS, "stackoverflow.com-Posts.7z") == "stackoverflow.com-"
-    assert table_prefix(POSTS, "posts.XML.gz") == ""
-    assert table_prefix(POSTS, "beer.stackexchange.com.7z") is None
+TABLES_OF_X = ["x.com-Posts.7z", "x.com-Comments.7z", "x.com-Users.7z"]
+
+
+@pytest.mark.parametrize(
+    ("table", "names", "expected"),
+    [
+        *(
+            (POSTS, ["license.txt", name], [name])
+            for name in ("beer (1).7z", "beer.7z.1", "Posts (1).xml", "beer-Posts (1).xml.gz")
+        ),
+        (POSTS, ["Posts.xml.1", "Posts.xml"], ["Posts.xml"]),
+        (POSTS, ["beer.7z.001", "Posts.xml.12345"], []),
+        (COMMENTS, ["beer-Votes (1).7z", "beer-Users.7z.1"], []),
+        (COMMENTS, ["a/Badges.xml", "a/COMMENTS.xml", "b/c/Comments.xml"], ["a/COMMENTS.xml"]),
+        (COMMENTS, ["a/PostComments.xml"], []),
+        (COMMENTS, TABLES_OF_X, ["x.com-Comments.7z"]),
+        (COMMENTS, ["x.com-Posts.7z", "x.com.7z"], ["x.com.7z"]),
+        (COMMENTS, TABLES_OF_X[::2], []),
+    ],
+)
+def test_names_in_a_folder(table: Table, names: list[str], expected: list[str]) -> None:
+    assert members_with(table, names) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "prefix", "expected"),
+    [
+        ([*TABLES_OF_X, "my-x.com-Comments.7z"], "x.com-", "x.com-Comments.7z"),
+        (["x.com-comments.xml", "Comments.xml"], "x.com-", "x.com-comments.xml"),
+        (["Comments.zip", "Comments.xml"], "", "Comments.xml"),
+    ],
+)
+def test_names_next_to_a_dump(names: list[str], prefix: str, expected: str) -> None:
+    assert files_with(COMMENTS, names, prefix) == [expected]
+
+
+def test_prefixes() -> None:
+    prefixes = {
+        "stackoverflow.com-Posts.7z": "stackoverflow.com-",
+        "beer-Posts (1).7z": "beer-",
+        "posts.XML.gz": "",
+        "beer.stackexchange.com.7z": None,
+    }
+    assert {name: table_prefix(POSTS, name) for name in prefixes} == prefixes
 
 
 MEMORY = """
