@@ -168,14 +168,11 @@ class Session:
         report = self.report
         report.resumed = any(step.tallies() for step in self.steps)
         form = self.options.form
-        uncompressed, _ = self.spill.block_sizes()
         spare = check_room(
             int((self.dump_bytes + self.table_bytes) * _expected_share(self.options.filters)),
             self.spill.folder,
             self.names.output,
             form.compression if FORMATS[form.format].compressed else "zstd",
-            uncompressed=uncompressed,
-            budget=self.run_options.spill_budget or 0,
         )
         self.spill.start_run()
         self.set_uncompressed_limit(spare)

@@ -27,24 +27,14 @@ def open_files_limit() -> int:
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
-def check_room(
-    dump_bytes: int,
-    spill: Path,
-    output: str,
-    compression: str,
-    *,
-    uncompressed: int = 0,
-    budget: int = 0,
-) -> int:
+def check_room(dump_bytes: int, spill: Path, output: str, compression: str) -> int:
     """Raise `DiskFullError` if spill and output will not fit on their disks.
 
     Returns:
         Bytes that will be left on the disk of the spill; below 0 if unknown.
     """
-    saved = 1 - _SPILL_SHARE
-    spilled = sum(path.stat().st_size for path in spill.iterdir()) - uncompressed * saved
-    uncompressed_growth = max(0, min(budget, dump_bytes - uncompressed)) * saved
-    needs = [("the spill", spill, dump_bytes * _SPILL_SHARE - spilled + uncompressed_growth)]
+    spilled = sum(path.stat().st_size for path in spill.iterdir())
+    needs = [("the spill", spill, dump_bytes * _SPILL_SHARE - spilled)]
     if output != "-":
         size = dump_bytes * _OUTPUT_SHARE[compression]
         needs.append(("the output", Path(output).parent, size))

@@ -9,25 +9,11 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.store.blocks import default_budget
-from so2docs.store.disk import check_room
 
 
 def test_a_full_disk_leaves_no_budget() -> None:
     assert default_budget(0) == 0
     assert default_budget(1000) == 500
-
-
-def test_space_for_an_uncompressed_spill(tmp_path: Path) -> None:
-    free = check_room(0, tmp_path, "-", "gzip")
-    lack = [
-        free - check_room(1_000_000_000, tmp_path, "-", "gzip", **more)  # type: ignore[arg-type]
-        for more in ({}, {"budget": 500_000_000}, {"budget": 5_000_000_000})
-    ]
-    for actual, expected in zip(lack, (0.38e9, 0.69e9, 1e9), strict=True):
-        assert abs(actual - expected) < 50e6
-    check_room(2 * free, tmp_path, "-", "gzip")
-    with pytest.raises(so2docs.DiskFullError, match="for the spill"):
-        check_room(2 * free, tmp_path, "-", "gzip", budget=10 * free)
 
 
 BUDGETS = ["0", "150kB", 400_000, "1GB", None]

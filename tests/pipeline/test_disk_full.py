@@ -226,22 +226,34 @@ for words in json.loads(sys.argv[1]):
 """
 
 
-def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) -> None:
-    output = tmp_path / "questions.jsonl.gz"
-    os.link(small, tmp_path / "link.json")
-    before = small.read_bytes()
+def test_a_report_replaces_only_a_report(tmp_path: Path) -> None:
+    """What the path is, is checked before the conversion."""
+    folder, output = tmp_path / "site", tmp_path / "questions.jsonl.gz"
+    shutil.copytree(CHECKOUT / "samples" / "site", folder)
+    os.link(folder / "Posts.xml", tmp_path / "link.json")
+    table = shutil.move(folder / "Votes.xml", tmp_path / "v.json")
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     for report, words in {
         tmp_path: "the report cannot be written there; choose another --report",
         tmp_path / "missing" / "r.json": "missing does not exist",
-        small: "small.xml; choose another --report",
-        tmp_path / "link.json": "small.xml; choose another --report",
+        folder / "Users.xml": "exists and is not a report; choose another --report",
+        folder / "questions.jsonl": "exists and is not a report; choose another --report",
+        folder / "Posts.xml": "Posts.xml; choose another --report",
+        tmp_path / "link.json": "Posts.xml; choose another --report",
+        table: "v.json: is ",
         output: "questions.jsonl.gz; choose another --report",
     }.items():
-        result = run("convert", small, output, "--report", report)
+        source = (folder / "Posts.xml", output, f"--table=votes={table}")
+        result = run("convert", *source, "--report", report)
         assert (result.returncode, output.exists()) == (1, False)
         assert words in result.stderr
-    assert small.read_bytes() == before
-    assert run("convert", small, output, "--report", tmp_path / "r.json").returncode == 0
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_a_report_on_a_full_disk_is_shown(small: Path, tmp_path: Path) -> None:
+    output, report = tmp_path / "questions.jsonl.gz", tmp_path / "r.json"
+    for force in ([], ["--force"]):
+        run("convert", small, output, "--report", report, *force, code=0)
     if os.path.exists("/dev/full"):
         result = run("convert", small, output, "--force", "--report", "/dev/full", code=1)
         assert result.stderr.startswith("so2docs: /dev/full: ")
@@ -249,7 +261,7 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
         shown = result.stderr.partition("this is the report: ")[2].splitlines()[0]
         assert json.loads(shown)["rows"] == 63
         assert output.exists()
-        result = run("convert", small, output, "--report", tmp_path / "r.json", code=0)
+        result = run("convert", small, output, "--report", report, code=0)
         assert result.stderr.startswith(f"so2docs: {output}: is up to date\n")
 
 
@@ -365,21 +377,3 @@ def test_other_files_are_not_overwritten(small: Path, tmp_path: Path) -> None:
         convert(small, os.ttyname(terminal), force=True)
     os.close(terminal)
     os.close(manager)
-
-
-def test_reports_replace_only_their_own_kind(tmp_path: Path) -> None:
-    folder = tmp_path / "site"
-    shutil.copytree(CHECKOUT / "samples" / "site", folder)
-    output = tmp_path / "q.jsonl"
-    for report in (folder / "Votes.xml", folder / "Posts.xml", folder / "questions.jsonl"):
-        before = report.read_bytes()
-        result = run("convert", folder, output, "--report", report)
-        assert "exists and is not a report; choose another --report" in result.stderr
-        assert (result.returncode, report.read_bytes(), output.exists()) == (1, before, False)
-    table = tmp_path / "v.json"
-    shutil.move(folder / "Votes.xml", table)
-    result = run("convert", folder, output, "--table", f"votes={table}", "--report", table)
-    assert "v.json: is " in result.stderr
-    report = tmp_path / "r.json"
-    for force in ([], ["--force"]):
-        assert run("convert", folder, output, "--report", report, *force).returncode == 0
