@@ -1,7 +1,6 @@
 """The history of posts, on an unusual site with every kind of event and on published dumps."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from support import oracle_history
 from support.command import run
 from support.dumps import answer, question, row, unpacked, write_dump
-from support.interruptions import kill_at
 from support.manifests import schema_of
 from support.oracle import json_line
 from support.places import DUMPS, NO_DUMPS, is_small
@@ -265,15 +263,6 @@ def test_documents_keep_to_their_json_schema(level: str, site: Path) -> None:
     )
 
 
-def test_changes_of_the_history(site: Path, tmp_path: Path) -> None:
-    old, new = tmp_path / "old.jsonl.gz", tmp_path / "new.jsonl.gz"
-    so2docs.convert(site, old, nest=["history"], jobs=1)
-    write_dump(site / "PostHistory.xml", *EVENTS, event(90, 11, 1, "z", 20, UserId=3))
-    so2docs.convert(site, new, nest=["history"], jobs=1)
-    (change,) = so2docs.diff(old, new)
-    assert change["document"] == next(d for d in so2docs.read(new) if d["Id"] == change["Id"])
-
-
 def _dumps() -> list[Any]:
     paths = sorted(DUMPS.glob("archives/*.7z"))
     long = pytest.mark.long
@@ -325,34 +314,6 @@ def test_published_dumps(level: str, core: Core, published: Path, tmp_path: Path
         invariants = expected.invariants
         for name in ("begins with a body", "closed as told", "last title", "last tags"):
             assert (invariants[name] > 0, invariants[f"not {name}"]) == (True, 0)
-
-
-CONVERT = """
-import sys, so2docs
-so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000, nest=["history-text"])
-"""
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-def test_killed_while_the_history_is_read(tmp_path: Path) -> None:
-    folder = tmp_path / "site"
-    posts = [question(number, Body="b" * 200) for number in range(1, 3000)]
-    write_dump(folder / "Posts.xml", *posts)
-    text = "t" * 300
-    write_dump(
-        folder / "PostHistory.xml",
-        *(
-            event(n, 5, n % 2999 + 1, f"g{n}", n % 28 + 1, UserId=n % 7, Text=text)
-            for n in range(9000)
-        ),
-    )
-    output = tmp_path / "q.jsonl.gz"
-    kill_at("table7-*0-1.blocks", output, CONVERT, folder, output)
-    report = so2docs.convert(folder, output, nest=["history-text"], jobs=1)
-    assert report.resumed
-    expected = oracle_history.nest(folder, "history-text").documents
-    assert unpacked(output) == b"".join(map(json_line, expected))
 
 
 def test_an_entry_takes_each_attribute_from_the_lowest_id(tmp_path: Path, core: Core) -> None:

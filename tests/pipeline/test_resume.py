@@ -1,7 +1,6 @@
 """Resuming after an interruption prints messages, and uses no foreign or damaged files."""
 
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from support.command import run
 from support.dumps import answer, left_by, question, some_rows, write_dump
 from support.interruptions import stopped
 from support.messages import heard
-from support.places import LONG
 
 import so2docs
 from so2docs.pipeline import bucket as bucket_side
@@ -88,13 +86,6 @@ def undisturbed(dump: Path, folder: Path, name: str, **options: Any) -> dict[str
     report, messages = conversion.run(**options)
     assert (report.resumed, messages) == (False, [])
     return left_by(conversion.output)
-
-
-def flip(path: Path, at: float) -> None:
-    """Change a bit of a byte: at a position, or at a share of the length."""
-    data = bytearray(path.read_bytes())
-    data[at if isinstance(at, int) else int((len(data) - 1) * at)] ^= 1
-    path.write_bytes(data)
 
 
 A_PART, ALL = (f"resuming: {share} of the dump is already spilled" for share in ("a part", "all"))
@@ -266,29 +257,6 @@ def test_rows_that_were_skipped_are_not_resumed_without_skip(
     with pytest.raises(so2docs.SpillError, match="with other errors"):
         conversion.run(chunk_bytes=40, **later)
     assert conversion.run(chunk_bytes=40, errors="skip")[0].strays == {"malformed_row": 1}
-
-
-@pytest.mark.long
-def test_a_byte_changed_anywhere_in_the_spill_is_noticed(
-    conversion: Conversion, expected: dict[str, bytes]
-) -> None:
-    conversion.stop(bucket=0)
-    folder = conversion.output.parent
-    kept = shutil.copytree(folder, folder.with_name("kept"))
-    sizes = {path: path.stat().st_size for path in sorted(conversion.spill.iterdir())}
-    for path, size in sizes.items():
-        # The index is mostly empty pages.
-        step = (1 if LONG else size // 6) if path.suffix == ".blocks" else 997 if LONG else 4985
-        for at in range(0, size, step):
-            shutil.rmtree(folder)
-            shutil.copytree(kept, folder)
-            flip(path, at)
-            try:
-                conversion.run()
-            except so2docs.SpillError:
-                continue
-            assert path.suffix != ".blocks"
-            assert left_by(conversion.output) == expected  # The byte is in free space.
 
 
 @pytest.mark.parametrize("name", ["thesis.txt", "pieces/thesis.txt"])
