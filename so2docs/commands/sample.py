@@ -10,6 +10,7 @@ import click
 
 from so2docs.commands.options import command, quiet, table_option
 from so2docs.commands.terminal import tell
+from so2docs.errors import OutputExistsError
 from so2docs.escape import on_one_line
 
 
@@ -31,7 +32,6 @@ def sample(folder: str, *, force: bool, quiet: bool) -> None:
     kept.
     """
     from so2docs.output.new_files import NewFiles, open_folder
-    from so2docs.output.part_files import refuse_existing
 
     open_folder(folder)
     written = []
@@ -39,8 +39,10 @@ def sample(folder: str, *, force: bool, quiet: bool) -> None:
         for file in sorted(files("so2docs").joinpath("sample").iterdir(), key=lambda f: f.name):
             path, data = os.path.join(folder, file.name), file.read_bytes()
             if not (os.path.isfile(path) and Path(path).read_bytes() == data):
-                if not force:
-                    refuse_existing(path)
+                if os.path.lexists(path) and not force:
+                    raise OutputExistsError(
+                        f"{path}: exists; choose another folder, or overwrite with --force"
+                    )
                 new_files.claim(path)
                 new_files.write(path, data)
             written.append(path)

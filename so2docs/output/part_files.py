@@ -21,7 +21,6 @@ from isal import isal_zlib
 
 from so2docs.errors import (
     OutputError,
-    OutputExistsError,
     flag,
 )
 
@@ -76,13 +75,6 @@ def describe_missing_folder(folder: str, advice: str) -> str:
     if os.path.exists(folder):
         return f"is a file, not a folder; {advice}"
     return "does not exist; create it first"
-
-
-def refuse_existing(path: str) -> None:
-    """Reject a path that exists."""
-    if os.path.lexists(path):
-        advice = f"choose another output, or overwrite with {flag('force', True)}"
-        raise OutputExistsError(f"{path}: exists; {advice}")
 
 
 def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:

@@ -22,7 +22,6 @@ from so2docs.output.part_files import (
     check_folder,
     check_replaceable,
     is_same,
-    refuse_existing,
     side_file,
 )
 from so2docs.output.product import CHANGED, Product, are_unchanged, as_text, read_provenance
@@ -141,13 +140,6 @@ class OutputPaths:
         """Paths of the hidden files next to the output, which are replaced together with it."""
         return [self.index, self.strays, self.record, side_file(self.output, MANIFEST)]
 
-    def _indexes(self, earlier: list[str]) -> list[str]:
-        """Return the paths of the indexes of this output, given its existing files."""
-        if self.output == "-":
-            return []
-        files = [*earlier, self.output, *map(self.file, self.made_of_it)]
-        return [index.index_path(path) for path in dict.fromkeys(files)]
-
     @property
     def work_folder(self) -> str | None:
         """The folder for the spill; None for the system's temporary folder."""
@@ -172,23 +164,14 @@ class OutputPaths:
         if self.output == "-":
             return
         check_folder(self.output)
-        files = [*dict.fromkeys(file for file in read if file is not None)]
-        for path in dict.fromkeys(self._finals()):
+        files = [file for file in read if file is not None]
+        whole = [] if self.form.split else [self.output, *map(self.file, self.made_of_it)]
+        names = dict.fromkeys([*self.earlier_files(), *whole])
+        for path in (*names, *map(index.index_path, names), self.strays, self.record):
             check_replaceable(path, files)
         # Allow the excerpt as input, because it may have been saved by an earlier conversion.
         excerpt = os.path.abspath(self.excerpt)
         check_replaceable(self.excerpt, (f for f in files if os.path.abspath(f) != excerpt))
-
-    def _finals(self) -> list[str]:
-        earlier = self.earlier_files()
-        whole = [] if self.form.split else [self.output, *map(self.file, self.made_of_it)]
-        return [*earlier, *whole, self.strays, self.record, *self._indexes(earlier)]
-
-    def check_side_files(self) -> None:
-        """Reject a file at the path of an index unless it is an index."""
-        for path in self._indexes(self.earlier_files()):
-            if os.path.exists(path) and not index.is_index(path):
-                refuse_existing(path)
 
     @property
     def excerpt(self) -> str:
@@ -217,13 +200,6 @@ class OutputOfConversion(Product[Report]):
     def __init__(self, names: OutputPaths, provenance: Provenance) -> None:
         super().__init__(names.output, provenance)
         self._names = names
-
-    def find(self, *, force: bool, update: bool = False) -> Report | None:
-        """Find the output as any product; also reject a file that is not an index, but named so."""
-        report = super().find(force=force, update=update)
-        if report is None and not self.replaces:
-            self._names.check_side_files()
-        return report
 
     def make(self, files: NewFiles) -> Report:
         """Write the output, and mark the files of an earlier one for removal."""

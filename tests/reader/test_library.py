@@ -142,6 +142,8 @@ def test_large(output: Path) -> None:
 
 def test_only_one_piece_is_read(output: Path) -> None:
     expected = scanned(output)
+    answered = next(document for document in expected.values() if document["Answers"])
+    (answer, *_) = answered["Answers"]  # type: ignore[misc]
     with so2docs.open(output) as docs:
         entries = list(docs.index)
         spoilt = entries[2]
@@ -150,6 +152,8 @@ def test_only_one_piece_is_read(output: Path) -> None:
             file.write(b"~~~~")
         for entry in (entries[1], entries[3]):
             assert docs[entry.first_id] == expected[entry.first_id]
+        assert docs.find_question_id(answer["Id"]) == answered["Id"]
+        assert docs.find_question_id(12_345) is None
         for look_up in (
             lambda: docs[spoilt.first_id],
             lambda: list(docs),
@@ -157,18 +161,6 @@ def test_only_one_piece_is_read(output: Path) -> None:
         ):
             with pytest.raises(so2docs.OutputError, match=f"{spoilt.offset:,}, are damaged"):
                 look_up()
-
-
-def test_only_the_segment_of_an_answer_is_read(output: Path) -> None:
-    expected = scanned(output)
-    with so2docs.open(output) as docs:
-        entry = docs.index[0]
-        data = output.read_bytes()
-        answered = next(document for document in expected.values() if document["Answers"])
-        output.write_bytes(data[: entry.offset + entry.size].ljust(len(data), b"~"))
-        (answer, *_) = answered["Answers"]  # type: ignore[misc]
-        assert docs.find_question_id(answer["Id"]) == answered["Id"]
-        assert docs.find_question_id(12_345) is None
 
 
 @pytest.mark.parametrize("fields", ["Id,Answers.Id", "Id,Answers.Id,Answers.PostTypeId", "Id"])
@@ -356,16 +348,19 @@ def test_files_without_an_index(text: str, message: str, tmp_path: Path) -> None
         so2docs.open(tmp_path / "nowhere")
 
 
-def test_error_for_a_missing_id_is_readable(large: Path) -> None:
+def test_wrong_ids(large: Path) -> None:
     output = large / NAMES[0]
     with so2docs.open(output) as docs:
         with pytest.raises(KeyError) as caught:
             docs[-5]
         assert str(caught.value).startswith(f"{output}: has no question -5;")
-        with pytest.raises(so2docs.OptionError):
-            docs["4"]  # type: ignore[index]
-        assert "4" not in docs
         assert repr(docs) == f"<Collection of {len(docs):,} questions in {output}>"
+        wrong: Any
+        for wrong in ("4", 1.0, None):
+            assert wrong not in docs
+            for call in (docs.get, docs.__getitem__, docs.line, docs.find_question_id):
+                with pytest.raises(so2docs.OptionError, match=f"the id is {wrong!r}"):
+                    call(wrong)
 
 
 def test_many_threads(large: Path) -> None:
@@ -386,18 +381,11 @@ def test_copy_in_another_process(large: Path) -> None:
         assert int(result.stdout) == len(docs)
 
 
-def test_an_index_without_its_output_is_replaced_but_nothing_else(tmp_path: Path) -> None:
+def test_an_index_without_its_output_is_replaced(tmp_path: Path) -> None:
     output = tmp_path / NAMES[0]
     so2docs.convert(SAMPLES / "votes.xml", output, jobs=1)
     output.unlink()
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1)
-    assert_same(output)
-    output.unlink()
-    index_of(output).write_text("notes of somebody\n")
-    with pytest.raises(so2docs.OutputError, match=r"index: exists"):
-        so2docs.convert(SAMPLES / "posts.xml", output, jobs=1)
-    assert index_of(output).read_text() == "notes of somebody\n"
-    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, force=True)
     assert_same(output)
 
 
@@ -428,15 +416,6 @@ def test_side_files_of_two_formats_keep_apart(tmp_path: Path) -> None:
     assert not first.exists()
     assert len(list(so2docs.read(second))) == sum(reports[1].strays.values())
     assert f"index                {tmp_path / '.questions.jsonl.gz.index'}" in str(reports[1])
-
-
-@pytest.mark.parametrize("wrong", ["1", 1.0, None])
-def test_ids_are_integers(wrong: Any, large: Path) -> None:
-    with so2docs.open(large / NAMES[0]) as docs:
-        assert wrong not in docs
-        for call in (docs.get, docs.__getitem__, docs.line, docs.find_question_id):
-            with pytest.raises(so2docs.OptionError, match=f"the id is {wrong!r}"):
-                call(wrong)
 
 
 def test_answer_ids_are_those_of_the_documents() -> None:
