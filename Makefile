@@ -31,34 +31,22 @@ ELSEWHERE := (spark or browser or readers)
 test-long: $(VENV)/installed-test
 	$(PYTEST) -m "long and not $(ELSEWHERE)"
 
-# Tests on Spark. They install PySpark (450 MB), and are skipped with a message if PySpark or Java is missing.
+# Tests on Spark; skipped with a message if PySpark (450 MB) or Java is missing.
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/)java
 test-spark: $(VENV)/installed-test
 	@if ! $(JAVA) -version 2>/dev/null; then echo "tests on Spark skipped: $(JAVA) does not run"; \
-	elif ! $(MAKE) $(VENV)/installed-spark; then echo "tests on Spark skipped: PySpark cannot be installed"; \
+	elif ! $(MAKE) $(VENV)/installed-checks; then echo "tests on Spark skipped: PySpark cannot be installed"; \
 	else $(BIN)/pytest -n 2 --dist loadgroup -m spark tests/extensions/spark; fi
 
 # The offline reader in Chromium (Debian's, or the path in CHROMIUM); skipped if there is none.
 test-browser: $(VENV)/installed-test
-	@if ! $(BIN)/python -m pip install --quiet --editable '.[checks]'; then \
-	echo "tests in a browser skipped: Playwright cannot be installed"; \
+	@if ! $(MAKE) $(VENV)/installed-checks; then echo "tests in a browser skipped: Playwright cannot be installed"; \
 	else $(BIN)/pytest -rs -m browser tests/extensions/serve/test_browser.py; fi
 
-# Tests of outputs in the programs that read them. These are large, so they get their own environment.
-READERS := build/readers
-
-test-datasets:
-	@if ! $(MAKE) $(READERS)/installed; then echo "tests of readers skipped: they cannot be installed"; \
-	else SO2DOCS_READERS=1 $(READERS)/bin/pytest -m readers tests/documentation tests/extensions; fi
-
-$(READERS)/installed: pyproject.toml $(CORE)
-	$(PYTHON) -m venv $(READERS)
-	$(READERS)/bin/python -m pip install --quiet --no-compile --editable '.[checks,test]'  # Most modules are never imported.
-	$(READERS)/bin/python -m pip install --quiet --no-compile --no-deps beir mteb trl  # Without torch, which is only for training.
-	@# RavenDB's server 4.1, .NET Core 2, and a wheel with OpenSSL 1.1, which that needs.
-	$(READERS)/bin/python -m pip install --quiet --no-compile --no-deps 'pyravendb-embedded==4.1.1.4' 'dotnetcore2<3' distro \
-	  'psycopg2-binary==2.9.6' || echo "the tests with RavenDB are skipped: its server cannot be installed"
-	@touch $@
+# Tests of outputs in the programs that read them.
+test-datasets: $(VENV)/installed-test
+	@if ! $(MAKE) $(VENV)/installed-readers; then echo "tests of readers skipped: they cannot be installed"; \
+	else SO2DOCS_READERS=1 $(BIN)/pytest -m readers tests/documentation tests/extensions; fi
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
@@ -84,8 +72,22 @@ $(VENV)/installed-test: $(VENV)/pyvenv.cfg pyproject.toml $(CORE)
 	echo "the compiled core does not build: $(BIN)/python -m pip install --verbose --editable ."; exit 1; fi
 	@mkdir -p build && touch $(VENV)/installed $@  # Both targets share one build of the core.
 
-$(VENV)/installed-spark: $(VENV)/installed-test
-	$(BIN)/python -m pip install --quiet --editable '.[spark,checks]'
+# Extras are installed without building the package again. Most of their modules are never imported.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile
+LIST_EXTRAS := $(BIN)/python -c 'import sys, tomllib; \
+  extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+  print(*(line for name in sys.argv[1:] for line in extras[name]), sep="\n")'
+
+$(VENV)/installed-checks: $(VENV)/installed-test
+	$(LIST_EXTRAS) spark checks > build/checks.txt
+	$(INSTALL) --requirement build/checks.txt
+	@touch $@
+
+$(VENV)/installed-readers: $(VENV)/installed-checks
+	$(INSTALL) --no-deps beir mteb trl  # Without torch, which is only for training.
+	@# RavenDB's server 4.1, .NET Core 2, and a wheel with OpenSSL 1.1, which that needs.
+	$(INSTALL) --no-deps 'pyravendb-embedded==4.1.1.4' 'dotnetcore2<3' distro 'psycopg2-binary==2.9.6' \
+	  || echo "the tests with RavenDB are skipped: its server cannot be installed"
 	@touch $@
 
 include checks/faults/faults.mk checks/fuzz/fuzz.mk checks/benchmarks/benchmarks.mk packaging/release.mk

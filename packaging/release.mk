@@ -46,14 +46,15 @@ notes:
 
 # Build the documentation as a site in build/site. Warnings are errors; `--quiet` would hide them from `--strict`.
 site: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --editable '.[site]'
+	$(LIST_EXTRAS) site > build/site.txt
+	$(INSTALL) --requirement build/site.txt
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir build/site
 
 # Measure the lines and branches covered by the tests, also in worker processes.
 coverage: $(VENV)/installed-test
 	$(BIN)/python -m pip install --quiet 'coverage>=7.10'
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest -n auto -m "not long and not spark and not browser"
+	$(BIN)/python -m coverage run -m pytest -n auto -m "not long and not $(ELSEWHERE)"
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --skip-covered
 
@@ -68,4 +69,4 @@ test-oldest:
 	$(PYTHON) -m venv build/oldest && build/oldest/bin/python -m pip install --quiet uv
 	build/oldest/bin/python -m uv pip install --quiet --python build/oldest/bin/python \
 	  --resolution lowest-direct --editable '.[test]'
-	build/oldest/bin/python -m pytest -n auto -m "not long and not spark and not browser"
+	build/oldest/bin/python -m pytest -n auto -m "not long and not $(ELSEWHERE)"

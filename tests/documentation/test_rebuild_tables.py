@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,51 +44,19 @@ Query = Callable[[str], Rows]
 
 PAGE = (CHECKOUT / "docs" / "rebuild.md").read_text(encoding="utf-8")
 ARCHIVES = ("beer.stackexchange.com", "eosio.meta.stackexchange.com")
-_TYPES = "Id:smallint! Name:varchar(50)!"
-SQLSTORM = {
-    "PostTypes": _TYPES,
-    "VoteTypes": _TYPES,
-    "LinkTypes": _TYPES,
-    "PostHistoryTypes": _TYPES,
-    "CloseReasonTypes": _TYPES,
-    "Users": "Id:int! Reputation:int! CreationDate:timestamp! DisplayName:varchar(40) "
-    "LastAccessDate:timestamp! WebsiteUrl:varchar(200) Location:varchar(300) AboutMe:text "
-    "Views:int UpVotes:int DownVotes:int ProfileImageUrl:varchar(200) AccountId:int",
-    "Badges": "Id:int! UserId:int! Name:varchar(50)! Date:timestamp! Class:smallint! "
-    "TagBased:bool!",
-    "Posts": "Id:int! PostTypeId:smallint AcceptedAnswerId:int ParentId:int CreationDate:timestamp "
-    "Score:int ViewCount:int Body:text OwnerUserId:int OwnerDisplayName:varchar(40) "
-    "LastEditorUserId:int LastEditorDisplayName:varchar(40) LastEditDate:timestamp "
-    "LastActivityDate:timestamp Title:varchar(300) Tags:varchar(4000) AnswerCount:int "
-    "CommentCount:int FavoriteCount:int ClosedDate:timestamp CommunityOwnedDate:timestamp "
-    "ContentLicense:varchar(30)",
-    "Comments": "Id:int! PostId:int! Score:int Text:varchar(2000)! CreationDate:timestamp! "
-    "UserDisplayName:varchar(40) UserId:int ContentLicense:varchar(30)",
-    "PostHistory": "Id:int! PostHistoryTypeId:smallint PostId:int RevisionGUID:varchar(36) "
-    "CreationDate:timestamp UserId:int UserDisplayName:varchar(40) Comment:varchar(800) Text:text "
-    "ContentLicense:varchar(30)",
-    "PostLinks": "Id:bigint! CreationDate:timestamp! PostId:int! RelatedPostId:int! "
-    "LinkTypeId:smallint!",
-    "Tags": "Id:int! TagName:varchar(35) Count:int! ExcerptPostId:int WikiPostId:int "
-    "IsModeratorOnly:bool IsRequired:bool",
-    "Votes": "Id:int! PostId:int! VoteTypeId:smallint! UserId:int CreationDate:timestamp "
-    "BountyAmount:int",
+SCHEMAS = {
+    path.stem: path.read_text(encoding="utf-8")
+    for path in (CHECKOUT / "tests" / "documentation" / "schemas").iterdir()
 }
-"""Columns of SQLStorm's schema; `!` means NOT NULL."""
+"""Statements that create the tables of each set, with the columns that its makers published."""
 
-STATS_CEB = {
-    "users": "Id:int Reputation:int CreationDate:timestamp Views:int UpVotes:int DownVotes:int",
-    "posts": "Id:int PostTypeId:smallint CreationDate:timestamp Score:int ViewCount:int "
-    "OwnerUserId:int AnswerCount:int CommentCount:int FavoriteCount:int LastEditorUserId:int",
-    "postLinks": "Id:int CreationDate:timestamp PostId:int RelatedPostId:int LinkTypeId:smallint",
-    "postHistory": "Id:int PostHistoryTypeId:smallint PostId:int CreationDate:timestamp UserId:int",
-    "comments": "Id:int PostId:int Score:smallint CreationDate:timestamp UserId:int",
-    "votes": "Id:int PostId:int VoteTypeId:smallint CreationDate:timestamp UserId:int "
-    "BountyAmount:smallint",
-    "badges": "Id:int UserId:int Date:timestamp",
-    "tags": "Id:int Count:int ExcerptPostId:int",
-}
-"""Columns of the schema of STATS-CEB."""
+
+def columns_of(name: str) -> dict[str, dict[str, str]]:
+    """Return the types of the columns of each table of a set."""
+    tables = re.findall(r"CREATE TABLE (\w+) \((.*?)^\);", SCHEMAS[name], re.DOTALL | re.MULTILINE)
+    return {
+        table: dict(re.findall(r"^ +(\w+) (\w+)", body, re.MULTILINE)) for table, body in tables
+    }
 
 
 def sql_of(name: str) -> str:
@@ -173,15 +141,6 @@ def run_page(name: str, tables: Path, folder: Path, monkeypatch: pytest.MonkeyPa
         Path(path.name).unlink()
 
 
-def definitions(schema: dict[str, str]) -> Iterator[str]:
-    """Yield the statements that create the tables of a schema, with primary keys."""
-    for table, columns in schema.items():
-        pairs = (column.rstrip("!").split(":") for column in columns.split())
-        ends = (" NOT NULL" if column.endswith("!") else "" for column in columns.split())
-        typed = [f"{name} {kind}{end}" for (name, kind), end in zip(pairs, ends, strict=True)]
-        yield f"CREATE TABLE {table} ({', '.join(typed)}, PRIMARY KEY (Id))"
-
-
 @contextmanager
 def in_duckdb() -> Iterator[Query]:
     with duckdb.connect() as connection:
@@ -238,9 +197,8 @@ def _plain(value: Any) -> Any:
     return round(float(value), 6) if is_number or type(value).__name__ == "Decimal" else value
 
 
-def in_order_of(table: Table, columns: str, rows: list[dict[str, Any]]) -> Rows:
+def in_order_of(table: Table, names: Iterable[str], rows: list[dict[str, Any]]) -> Rows:
     """Return rows of the dump as values of the columns of another schema."""
-    names = [column.partition(":")[0] for column in columns.split()]
     values = []
     for entry in rows:
         tags = entry.get("Tags")
@@ -254,18 +212,18 @@ def in_order_of(table: Table, columns: str, rows: list[dict[str, Any]]) -> Rows:
 def test_sqlstorm(
     system: str, site: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    columns = columns_of("sqlstorm")
     run_page("sqlstorm.sql", tables, tmp_path, monkeypatch)
-    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in SQLSTORM}
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in columns}
     with SYSTEMS[system]() as query:
-        for statement in definitions(SQLSTORM):
-            query(statement)
-        for name in SQLSTORM:
+        query(SCHEMAS["sqlstorm"])
+        for name in columns:
             with readable(tmp_path / f"{name}.csv") as file:
                 query(f"COPY {name} FROM '{file}' WITH (DELIMITER ',', FORMAT csv, NULL '')")
         empty = None if system == "duckdb" else ""
         for table in DUMP.values():
-            columns = SQLSTORM[table.stem]
-            expected = in_order_of(table, columns, rows_of(site / table.file, table))
+            rows = rows_of(site / table.file, table)
+            expected = in_order_of(table, columns[table.stem], rows)
             expected = [tuple(map(_with_line_feeds, entry)) for entry in expected]
             loaded = query(f"SELECT * FROM {table.stem}")
             assert plain(loaded, empty=empty) == plain(expected, empty=empty), table.name
@@ -279,17 +237,17 @@ def _with_line_feeds(value: Any) -> Any:
 def test_stats_ceb(
     system: str, site: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    columns = columns_of("stats-ceb")
     run_page("stats-ceb.sql", tables, tmp_path, monkeypatch)
-    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in STATS_CEB}
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in columns}
     stems = {table.stem.lower(): table for table in DUMP.values()}
     with SYSTEMS[system]() as query:
-        for statement in definitions(STATS_CEB):
-            query(statement)
-        for name, columns in STATS_CEB.items():
+        query(SCHEMAS["stats-ceb"])
+        for name, names in columns.items():
             with readable(tmp_path / f"{name}.csv") as file:
                 query(f"COPY {name} FROM '{file}' WITH (FORMAT csv, HEADER)")
             table = stems[name.lower()]
-            expected = in_order_of(table, columns, rows_of(site / table.file, table))
+            expected = in_order_of(table, names, rows_of(site / table.file, table))
             assert plain(query(f"SELECT * FROM {name}")) == plain(expected)
 
 
@@ -360,26 +318,7 @@ def test_markdown_posts(site: Path, tmp_path: Path) -> None:
     assert MARKDOWN_POSTS.items() <= types.items()
 
 
-SQL_SERVER = {
-    "Badges": "Id:int Name:nvarchar UserId:int Date:datetime",
-    "Comments": "Id:int CreationDate:datetime PostId:int Score:int Text:nvarchar UserId:int",
-    "LinkTypes": "Id:int Type:varchar",
-    "PostLinks": "Id:int CreationDate:datetime PostId:int RelatedPostId:int LinkTypeId:int",
-    "PostTypes": "Id:int Type:nvarchar",
-    "Posts": "Id:int AcceptedAnswerId:int AnswerCount:int Body:nvarchar ClosedDate:datetime "
-    "CommentCount:int CommunityOwnedDate:datetime CreationDate:datetime FavoriteCount:int "
-    "LastActivityDate:datetime LastEditDate:datetime LastEditorDisplayName:nvarchar "
-    "LastEditorUserId:int OwnerUserId:int ParentId:int PostTypeId:int Score:int Tags:nvarchar "
-    "Title:nvarchar ViewCount:int",
-    "Users": "Id:int AboutMe:nvarchar Age:int CreationDate:datetime DisplayName:nvarchar "
-    "DownVotes:int EmailHash:nvarchar LastAccessDate:datetime Location:nvarchar Reputation:int "
-    "UpVotes:int Views:int WebsiteUrl:nvarchar AccountId:int",
-    "VoteTypes": "Id:int Name:varchar",
-    "Votes": "Id:int PostId:int UserId:int BountyAmount:int VoteTypeId:int CreationDate:datetime",
-}
-"""Columns of StackOverflow2010."""
-
-
+@pytest.mark.readers
 def test_stackoverflow2010() -> None:
     assert "`so2docs tables DUMP so --until 2011 --format csv`" in PAGE
     script = sql_of("stackoverflow2010.sql")
@@ -390,15 +329,15 @@ def test_stackoverflow2010() -> None:
     sqlglot = import_reader("sqlglot")
     sqlglot.parse(re.sub(r"(?m)^BULK INSERT .*(\n +.*|\n\);)*", "", script), dialect="tsql")
     kinds = {"int": "bigint", "datetime": "datetime2(3)"}
-    for table in SQL_SERVER.keys() & schema.keys():
-        columns = SQL_SERVER[table]
+    published = columns_of("stackoverflow2010")
+    for table in published.keys() & schema.keys():
         [created] = re.findall(rf"CREATE TABLE {table} \((.*?)\n\);", script, re.DOTALL)
         types = dict(re.findall(r"^ +(\w+) ([\w()]+)", created, re.MULTILINE))
         attributes = [
             "Type" if "Type" in types and n == "Name" else n for n in schema[table].attributes
         ]
         assert list(types) == [*attributes, "Other"]
-        for name, kind in (column.split(":") for column in columns.split()):
+        for name, kind in published[table].items():
             assert types[name] == kinds.get(kind, "nvarchar(max)"), (table, name)
 
 
