@@ -391,14 +391,6 @@ def test_people(tmp_path: Path) -> None:
         )
 
 
-def test_the_list_of_users_is_empty_without_users(tmp_path: Path) -> None:
-    make_database(site(10), tmp_path / "q.db")
-    with asked(tmp_path / "q.db") as client:
-        assert "Users.xml" in client.get("/users").text
-        assert 'href="/users"' not in client.get("/").text
-        assert client.get("/users/1").status_code == 200
-
-
 def test_answers_come_in_pages_and_orders(tmp_path: Path) -> None:
     answers = [
         {"Id": n, "Score": n * 37 % 101, "Body": f"<p>number {n}</p>"} for n in range(2, 122)

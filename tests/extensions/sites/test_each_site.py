@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.command import COMMAND, run
@@ -260,21 +259,16 @@ def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
 
 
 def test_each_function_says_what_it_takes(quarters: tuple[Path, Path]) -> None:
-    each: Any = so2docs.for_each_site
-    with pytest.raises(OptionError, match="give one of: diff, inspect, tables, to_sqlite"):
-        each(so2docs.read, quarters[0])
-    with pytest.raises(OptionError, match="inspect writes no files; leave out out"):
-        each(so2docs.inspect, [quarters[0]], "out")
-    with pytest.raises(OptionError, match="go to a folder; give its name"):
-        each(so2docs.tables, quarters)
-
-
-def test_empty_names(quarters: tuple[Path, Path]) -> None:
-    old, new = quarters
-    with pytest.raises(OptionError, match="go to a folder"):
-        so2docs.for_each_site(so2docs.diff, (old, new), "")
-    with pytest.raises(OutputError, match="the name is empty"):
-        so2docs.for_each_site(so2docs.diff, (old, ""))
+    old, _ = quarters
+    for function, sources, folder, message in (
+        (so2docs.read, old, (), "give one of: diff, inspect, tables, to_sqlite"),
+        (so2docs.inspect, [old], ("out",), "inspect writes no files; leave out out"),
+        (so2docs.tables, quarters, (), "go to a folder; give its name"),
+        (so2docs.diff, quarters, ("",), "go to a folder"),
+        (so2docs.diff, (old, ""), (), "the name is empty"),
+    ):
+        with pytest.raises((OptionError, OutputError), match=message):
+            so2docs.for_each_site(function, sources, *folder)
 
 
 def test_warnings_are_one_line_for_each_kind_with_quiet(tmp_path: Path) -> None:
