@@ -265,8 +265,11 @@ PATTERN = "no file matches; patterns in quotes are not expanded, so give the nam
         ("show *.gz 1", PATTERN),
         ("inspect [ab].gz", PATTERN),
         ("convert *.7z o.jsonl", PATTERN),
-        ("serve text.db", "text.db: is not an SQLite database; make one with"),
-        ("mcp text.db", "text.db: is not an SQLite database; make one with"),
+        (
+            "serve text.db",
+            "text.db: is not a database of so2docs (file is not a database)",
+        ),
+        ("mcp text.db", "text.db: is not a database of so2docs (file is not a database)"),
         ("convert -", "standard input: is empty; download it again, or check the command that"),
     ],
 )

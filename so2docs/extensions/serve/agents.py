@@ -17,12 +17,13 @@ from mcp.types import Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
 from so2docs import __version__
-from so2docs.domain import license_at, site_host
+from so2docs.domain import site_host
 from so2docs.errors import did_you_mean
 from so2docs.extensions.markdown.conversion import to_markdown
 from so2docs.extensions.serve.bodies import remove_bidi_controls
 from so2docs.extensions.serve.query import END, START, parse
 from so2docs.extensions.serve.store import PAGE, Store, one_deadline, search_all
+from so2docs.extensions.serve.thread import find_license, find_user
 from so2docs.extensions.sqlite.texts import is_html
 from so2docs.plugin import OptionError, So2docsError, plural
 
@@ -268,21 +269,17 @@ def _text(post: Post, store: Store) -> str:
 
 def _authors(part: Post, store: Store) -> str:
     """Format the author of a comment, or the owner and the last editor of a post, as Markdown."""
-    named = []
-    for key in ("User", "Owner", "LastEditor"):
-        user_id = part.get("UserId" if key == "User" else f"{key}UserId")
-        name = part.get(key) or part.get(f"{key}DisplayName")
-        if user_id is None and not name:
-            continue
-        text = _line(name or f"user{user_id}")
-        is_linked = user_id is not None and store.about.host
-        named.append(f"[{text}](https://{store.about.host}/users/{user_id})" if is_linked else text)
+    users = filter(None, (find_user(part, key) for key in ("User", "Owner", "LastEditor")))
+    host, named = store.about.host, []
+    for user in users:
+        text = _line(user["name"])
+        is_linked = user["id"] is not None and host
+        named.append(f"[{text}](https://{host}/users/{user['id']})" if is_linked else text)
     return ", ".join(dict.fromkeys(named)) or "an unknown user"
 
 
 def _license(part: Post) -> str:
-    name = part.get("ContentLicense") or license_at(part.get("CreationDate"))
-    return _line(name or "CC BY-SA")
+    return _line(find_license(part) or "CC BY-SA")
 
 
 def _source(post_id: int, store: Store, *, is_answer: bool) -> str:

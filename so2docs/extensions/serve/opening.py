@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
-from so2docs.dump.kinds import SQLITE
 from so2docs.extensions.serve.store import Store
 from so2docs.extensions.sqlite.about import About, explain_database_errors, read_about
 from so2docs.extensions.sqlite.build import to_sqlite
@@ -21,7 +20,6 @@ from so2docs.plugin import (
     So2docsError,
     log,
     site_from_name,
-    unreadable_output,
 )
 
 _TAKEN = {"static", "search"}
@@ -76,15 +74,8 @@ def _inside(path: str) -> list[str]:
 
 def _find_database(path: str, options: dict[str, Any]) -> str:
     """Return a database, or make that of a dump in the user's cache folder."""
-    if os.path.isfile(path):
-        try:
-            with open(path, "rb") as file:
-                if file.read(len(SQLITE)) == SQLITE:
-                    return path
-        except OSError as error:
-            raise unreadable_output(path, error) from error
-        if path.endswith(DATABASE_ENDINGS):
-            raise OutputError(f"{path}: is not an SQLite database; make one with `so2docs sqlite`")
+    if path.endswith(DATABASE_ENDINGS) and not os.path.isdir(path):
+        return path
     database = cached(path)
     if not os.path.exists(database):
         log.info(f"{path}: making the database {database}, to be reused later")

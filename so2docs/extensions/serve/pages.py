@@ -149,7 +149,6 @@ class Pages:
             "site": self.store.about,
             "several": self.several,
             "has_users": self.store.has("users"),
-            "about": self.store.about,
         }
 
     def with_titles(self, rows: Iterable[Values]) -> list[Values]:

@@ -33,14 +33,14 @@ def complete(document: Values, renderer: Renderer, host: str | None) -> Values:
         host: The site's host name.
     """
     for post in _posts(document):
-        name = _text(post, "ContentLicense") or license_at(post.get("CreationDate"))
+        name = find_license(post)
         kind = "a" if "ParentId" in post else "q"
         post["html"] = renderer.render("body", _text(post, "Body"))
         post["license"] = name and {"name": name, "address": license_url(name)}
         post["source"] = f"https://{host}/{kind}/{post['Id']}" if host else None
-        post["owner"], post["editor"] = _user(post, "Owner"), _user(post, "LastEditor")
+        post["owner"], post["editor"] = find_user(post, "Owner"), find_user(post, "LastEditor")
         for row in (*post["Comments"], *post["Bounties"]):
-            row["owner"] = _user(row, "User")
+            row["owner"] = find_user(row, "User")
         for comment in post["Comments"]:
             comment["html"] = renderer.render("comment", _text(comment, "Text"))
     document["heading"] = renderer.render("title", question_title(document))
@@ -52,7 +52,12 @@ def _posts(document: Values) -> list[Values]:
     return [document, *document["Answers"]]
 
 
-def _user(record: Values, key: str) -> Values | None:
+def find_license(record: Values) -> str | None:
+    """Return the licence of a post or comment: the recorded one, or that of its date."""
+    return record.get("ContentLicense") or license_at(record.get("CreationDate"))
+
+
+def find_user(record: Values, key: str) -> Values | None:
     """Return id, name and reputation of a user in a record; None if the record names no user.
 
     Args:

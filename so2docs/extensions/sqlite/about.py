@@ -61,6 +61,7 @@ def connect(path: str) -> sqlite3.Connection:
         OutputError: The file cannot be opened.
     """
     with explain_database_errors(path):
+        os.stat(path)  # Its error names the reason, unlike that of SQLite.
         uri = f"file:{quote(os.fsencode(path))}?mode=ro"
         return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
 

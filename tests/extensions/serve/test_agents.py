@@ -114,7 +114,7 @@ def test_a_model_searches_and_reads(databases: list[Path]) -> None:
     assert short.endswith("More answers: first=2")
     assert "## Answer 2 of 3\n\nanswer 4" in long
     assert "Answer 1" not in long
-    assert long.count(f"By [user5](https://{OTHER}/users/5); CC BY-SA 3.0") == 2
+    assert long.count(f"By [user 5](https://{OTHER}/users/5); CC BY-SA 3.0") == 2
 
 
 def test_a_model_reads_long_answers_and_results_to_their_end(databases: list[Path]) -> None:

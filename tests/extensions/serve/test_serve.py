@@ -331,7 +331,7 @@ def test_rejects_files_other_than_databases_and_dumps(tmp_path: Path) -> None:
     for name, content, message in (
         ("x.db", None, "cannot be read: No such file"),
         ("x.db", b"SQLite format 3\x00", "is not a database of so2docs"),
-        ("x.db", b'[{"Id": 1}]', "is not an SQLite database"),
+        ("x.db", b'[{"Id": 1}]', "is not a database of so2docs .file is not a database.; make"),
         ("x.jsonl", document, "is JSON that so2docs wrote"),
     ):
         if content is not None:
