@@ -34,8 +34,11 @@ class Counts:
     __slots__ = ()
 
     def __iadd__(self, other: Counts) -> Self:
-        for name, add in _shared_fields(type(self), type(other)):  # type: ignore[arg-type]
-            setattr(self, name, add(getattr(self, name), getattr(other, name)))
+        for entry in fields(self):  # type: ignore[arg-type]
+            if hasattr(other, entry.name):
+                add = entry.metadata.get(_ADD, _sum)
+                value = add(getattr(self, entry.name), getattr(other, entry.name))
+                setattr(self, entry.name, value)
         return self
 
     def __add__(self, other: Counts) -> Self:
@@ -103,17 +106,6 @@ def _sum(current: Any, added: Any) -> Any:
     elif isinstance(added, int | float) and not isinstance(added, bool):
         return added if current is None else current + added
     return current
-
-
-@cache
-def _shared_fields(kind: type[Any], added: type[Any]) -> list[tuple[str, Any]]:
-    """List the fields that both classes have, each with the function that adds its values."""
-    names = {field.name for field in fields(added)}
-    return [
-        (field.name, field.metadata.get(_ADD, _sum))
-        for field in fields(kind)
-        if field.name in names
-    ]
 
 
 _kinds = cache(get_type_hints)

@@ -77,11 +77,6 @@ class Part:
     is_optional: bool = False
     is_open: bool = False
 
-    @property
-    def is_always_there(self) -> bool:
-        """Whether every post has the key, even if the value is empty."""
-        return not self.by and not self.is_optional
-
 
 @dataclass(frozen=True)
 class Table:

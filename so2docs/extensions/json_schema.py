@@ -78,7 +78,7 @@ def describe_documents(
         parts = select_parts(tables, fields.has, prefix)
         properties = {part.key: _part(part, added) for part in parts} | added
         ids = [name for name in ("Id", "PostTypeId") if name in own]
-        always = [part.key for part in parts if part.is_always_there]
+        always = [part.key for part in parts if not (part.by or part.is_optional)]
         return _row(own, properties) | {"required": [*ids, *always, *added]}
 
     question = post("", QUESTION_ATTRIBUTES)

@@ -61,7 +61,9 @@ class Fields:
     @property
     def has_whole_posts(self) -> bool:
         """Whether all attributes of the posts themselves are kept."""
-        return self.kept is None and all(_part(name) in _KEYS for name in self.left_out)
+        return self.kept is None and all(
+            name.removeprefix(_INSIDE).partition(".")[0] in _KEYS for name in self.left_out
+        )
 
     @property
     def has_answers(self) -> bool:
@@ -123,11 +125,6 @@ def _upwards(path: str) -> Iterator[str]:
     while "." in path:
         path = path.rpartition(".")[0]
         yield path
-
-
-def _part(name: str) -> str:
-    """Return the first name of a path within its post, without a leading `Answers.`."""
-    return name.removeprefix(_INSIDE).partition(".")[0]
 
 
 def parse_field_names(

@@ -15,6 +15,8 @@ from so2docs.errors import STARTS_OVER
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="forks")
 
+MAIN = "from so2docs.__main__ import main; main()"
+
 AT_IMPORTS = """
 import os, signal, sys
 
@@ -62,8 +64,6 @@ def drop(event, arguments):
         Dropped()
 
 sys.addaudithook(drop)
-from so2docs.__main__ import main
-main()
 """
 """Script that runs the command, with a signal where Python drops the resulting exception."""
 
@@ -78,8 +78,6 @@ def stop(event, arguments):
         signal.raise_signal(number)
 
 sys.addaudithook(stop)
-from so2docs.__main__ import main
-main()
 """
 """Script that runs the command, with a signal when it opens a file."""
 
@@ -96,8 +94,6 @@ def stopping(usual):
     return remove
 
 os.rmdir, os.unlink = stopping(os.rmdir), stopping(os.unlink)
-from so2docs.__main__ import main
-main()
 """
 """Script that runs the command, with a signal when it has removed something."""
 
@@ -110,8 +106,6 @@ class Last:
 
 builtins.last = Last()
 atexit.register(os.kill, os.getpid(), signal.SIGTERM)
-from so2docs.__main__ import main
-main()
 """
 """Script that runs the command, with a signal at its exit and while Python shuts down."""
 
@@ -147,7 +141,7 @@ def test_ignored_ctrl_c_stays_ignored() -> None:
 def test_within_a_destructor(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", *some_rows(5000))
     command = ["convert", "--quiet", str(dump), str(tmp_path / "q.jsonl")]
-    result = run_python("-c", WITHIN_A_DESTRUCTOR, *command, code=143)
+    result = run_python("-c", WITHIN_A_DESTRUCTOR + MAIN, *command, code=143)
     assert result.stderr.strip() == f"so2docs: terminated; {STARTS_OVER}"
     assert os.listdir(tmp_path) == ["Posts.xml"]
 
@@ -167,7 +161,9 @@ def test_no_advice_to_resume_for_commands_that_start_over(
     shutil.copy(SAMPLES / "posts.xml", tmp_path / "Posts.xml")
     before = sorted(tmp_path.iterdir())
     at = "Posts.xml" if "Posts.xml" in command else "q.jsonl"
-    result = run_python("-c", AT_A_FILE, number, at, *command.split(), cwd=tmp_path, code=code)
+    result = run_python(
+        "-c", AT_A_FILE + MAIN, number, at, *command.split(), cwd=tmp_path, code=code
+    )
     message = result.stderr.splitlines()[-1]
     assert message in (f"so2docs: {word}", f"so2docs: {word}; {STARTS_OVER}")
     assert sorted(tmp_path.iterdir()) == before
@@ -186,7 +182,7 @@ def test_a_signal_after_the_last_step(command: str, last: str, number: int, tmp_
     output = command.rsplit(maxsplit=1)[-1]
     side_files = {f".{output}.{kind}" for kind in ("index", "record")}
     before = {*os.listdir(tmp_path), *side_files}
-    words = ["-c", AT_A_REMOVAL, number, last, *command.split(), "--quiet"]
+    words = ["-c", AT_A_REMOVAL + MAIN, number, last, *command.split(), "--quiet"]
     with open(tmp_path / "Posts.xml") as dump:
         done = run_python(*words, cwd=tmp_path, stdin=dump)
     assert done.stderr.strip() == ""
@@ -195,6 +191,6 @@ def test_a_signal_after_the_last_step(command: str, last: str, number: int, tmp_
 
 def test_when_all_is_done(tmp_path: Path) -> None:
     command = ["convert", "--quiet", str(SAMPLES / "posts.xml"), "q.jsonl"]
-    result = run_python("-c", WHEN_ALL_IS_DONE, *command, cwd=tmp_path)
+    result = run_python("-c", WHEN_ALL_IS_DONE + MAIN, *command, cwd=tmp_path)
     assert result.stderr == ""
     assert (tmp_path / "q.jsonl").read_bytes() == (SAMPLES / "posts.jsonl").read_bytes()

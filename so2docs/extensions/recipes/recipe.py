@@ -10,11 +10,11 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from so2docs.errors import OptionError, did_you_mean, flag
-from so2docs.extensions.json_schema import Schema, describe_record
 from so2docs.options.option import end_of_period
 from so2docs.options.transform import METADATA, Transform
 
 if TYPE_CHECKING:
+    from so2docs.extensions.json_schema import Schema
     from so2docs.plugin import Output
 
 Document = dict[str, Any]
@@ -166,6 +166,8 @@ class Recipe(Transform):
         """JSON Schema of a record; None if unknown."""
         if self.record is None:
             return None
+        from so2docs.extensions.json_schema import describe_record
+
         schema = describe_record(self.record)
         if not self.has_metadata:
             schema["properties"].pop(METADATA, None)
