@@ -204,9 +204,8 @@ def test_images_are_asked_for_only_on_demand(launched: Any, address: str) -> Non
         it.page.goto(f"{address}/questions/900")
         assert not [url for url in it.asked if not url.startswith(address)]
         it.page.get_by_role("link", name="load images").click()
-        it.page.locator(".body img").scroll_into_view_if_needed()
-        it.page.wait_for_timeout(300)
-        assert "https://i.stack.imgur.com/loaf.png" in it.asked
+        with it.page.expect_request("https://i.stack.imgur.com/loaf.png"):
+            it.page.locator(".body img").scroll_into_view_if_needed()
 
 
 def test_links_are_at_the_side_of_wide_pages(launched: Any, address: str) -> None:
@@ -316,6 +315,5 @@ def test_the_test_would_notice(launched: Any, tmp_path: Path) -> None:
     attacked.write_text("".join(f"<div>{attack}</div>" for attack in ATTACKS[:3]), "utf-8")
     with seen(launched) as it:
         it.page.goto(attacked.as_uri())
-        it.page.wait_for_timeout(200)
-        assert it.page.title() == "ran"
+        it.page.wait_for_function("document.title == 'ran'")
         assert json.dumps(it.asked)
