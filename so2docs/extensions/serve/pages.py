@@ -355,9 +355,11 @@ class Pages:
         query = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
         path = f"{self.base}/questions/{question_id}"
         links, originals = self._links(question_id)
+        texts, tags = thread.list_texts(document), tuple(document["Tags"])
+        renderer = self._renderer(texts, images=images, tags=tags)
         values = {
             "title": thread.question_title(document),
-            "question": self._complete(document, images=images),
+            "question": thread.complete(document, renderer, self.store.about.host),
             "originals": originals,
             "images": images,
             "count": count,
@@ -367,11 +369,6 @@ class Pages:
             **PageLinks(page, count, ANSWERS_PAGE).values(path, query),
         }
         return self._answer("question.html", values)
-
-    def _complete(self, document: Values, *, images: bool) -> Values:
-        texts, tags = thread.list_texts(document), tuple(document["Tags"])
-        renderer = self._renderer(texts, images=images, tags=tags)
-        return thread.complete(document, renderer, self.store.about.host)
 
     def _links(self, question_id: int) -> tuple[list[Values], list[Values]]:
         """Find the questions linked to or from a question, and those that it is a duplicate of."""
@@ -395,33 +392,23 @@ class Pages:
         ]
 
     def post(self, request: Request) -> Response:
-        """Redirect to a post, or to the question of a missing answer."""
-        parameters = request.path_params
-        if "question" in parameters and self.store.find_question(parameters["id"]) is None:
-            parameters["id"] = parameters["question"]
-        post_id, question_id = self._find_post(request)
-        fragment = f"answer-{post_id}" if question_id != post_id else ""
-        return self._lead_to(post_id, question_id, fragment)
+        """Redirect to a post on the page of its question; answers may be on later pages.
 
-    def _lead_to(self, post_id: int, question_id: int, fragment: str) -> Response:
-        """Redirect to a post on the page of its question; answers may be on later pages."""
+        If an answer is missing, the request leads to the question that its URL names.
+        """
+        parameters = request.path_params
+        post_id = parameters["id"]
+        question_id = self.store.find_question(post_id)
+        if question_id is None and "question" in parameters:
+            post_id = parameters["question"]
+            question_id = self.store.find_question(post_id)
+        if question_id is None:
+            raise HTTPException(404, f"There is no post {post_id} here.")
         address = f"{self.base}/questions/{question_id}"
         if question_id != post_id:
             place = self.store.answer_ids(question_id).index(post_id) // ANSWERS_PAGE
-            address += f"?page={place + 1}" * bool(place)
-        return RedirectResponse(address + f"#{fragment}" * bool(fragment), 302)
-
-    def _find_post(self, request: Request) -> tuple[int, int]:
-        """Return the ids of the requested post and of its question.
-
-        Raises:
-            HTTPException: The post does not exist.
-        """
-        post_id = request.path_params["id"]
-        question_id = self.store.find_question(post_id)
-        if question_id is None:
-            raise HTTPException(404, f"There is no post {post_id} here.")
-        return post_id, question_id
+            address += f"?page={place + 1}" * bool(place) + f"#answer-{post_id}"
+        return RedirectResponse(address, 302)
 
 
 def all_sites_routes(sites: list[Pages], environment: Environment) -> list[Route]:
@@ -495,12 +482,6 @@ def _search(
     }
 
 
-def _address(path: str, query: Values) -> str:
-    """Append parameters to a path; leave out those that are None."""
-    values = {name: value for name, value in query.items() if value is not None}
-    return f"{path}?{urlencode(values, quote_via=quote)}" if values else path
-
-
 @dataclass(frozen=True, slots=True)
 class PageLinks:
     """Links between the pages of a list.
@@ -524,7 +505,9 @@ class PageLinks:
         """
 
         def address(number: int) -> str:
-            return _address(path, query | {"page": number if number > 1 else None})
+            parameters = query | {"page": number if number > 1 else None}
+            given = {name: value for name, value in parameters.items() if value is not None}
+            return f"{path}?{urlencode(given, quote_via=quote)}" if given else path
 
         page, pages = self.page, max(1, -(-self.count // self.size))
         return {
