@@ -1,6 +1,5 @@
 """Blocks on disk, by bucket, are committed or absent, and verified when read."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -8,8 +7,7 @@ import pytest
 
 from so2docs.counts import ChunkTally
 from so2docs.errors import DiskFullError, SpillError, SpillTakenError
-from so2docs.spill import SEQUENCE_BITS, Spill
-from so2docs.store import blocks
+from so2docs.spill import Spill
 from so2docs.store.blocks import Block, BlockReader, BlockWriter
 
 
@@ -84,16 +82,6 @@ def test_a_budget_is_divided_and_used_up(folder: Path) -> None:
     spill.close()
 
 
-def test_more_files_than_are_kept_open(folder: Path) -> None:
-    spill = Spill(folder)
-    for chunk in range(blocks._MOST_FILES + 5):
-        fill(spill, chunk, {1: (b"k" * 32, b"%d" % chunk)})
-    with BlockReader() as reader:
-        contents = [reader.read(*block)[1] for block in spill.blocks(1) * 2]
-    assert contents == [b"%d" % chunk for chunk in range(blocks._MOST_FILES + 5)] * 2
-    spill.close()
-
-
 def test_removes_uncommitted_files(folder: Path) -> None:
     spill = Spill(folder)
     kept = fill(spill, 0, {1: (b"k" * 32, b"{}")})
@@ -104,13 +92,6 @@ def test_removes_uncommitted_files(folder: Path) -> None:
     assert sorted(folder.glob("*.blocks")) == [Path(kept)]
     assert not Path(spill.temporary(1)).exists()
     assert spill.new_file(2) != before
-    spill.close()
-
-
-def test_tables_and_posts_use_separate_files(folder: Path) -> None:
-    spill = Spill(folder)
-    names = [Path(spill.new_file(table << SEQUENCE_BITS | 7)).name for table in range(3)]
-    assert names == ["000007-0.blocks", "table1-000007-0.blocks", "table2-000007-0.blocks"]
     spill.close()
 
 
@@ -171,22 +152,6 @@ def test_every_row_of_the_index_is_checked(change: str, folder: Path) -> None:
         spill.get("a")
         spill.check()
     spill.close()
-
-
-def test_one_owner(folder: Path) -> None:
-    spill = Spill(folder)
-    with pytest.raises(SpillTakenError, match="working on this conversion; wait for it"):
-        Spill(folder)
-    spill.close()
-    Spill(folder).close()
-
-
-def test_blocks_on_a_full_disk(folder: Path) -> None:
-    if not os.path.exists("/dev/full"):
-        pytest.skip("this system has no /dev/full")
-    with BlockWriter("/dev/full") as writer, pytest.raises(OSError, match="No space") as caught:
-        writer.write(1, bytearray(32), bytearray(2))
-    assert caught.value.filename == "/dev/full"
 
 
 def test_a_full_disk_while_writing_the_index(folder: Path) -> None:

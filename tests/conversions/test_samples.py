@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.dumps import strays_of, unpacked
 from support.oracle import AnswersBy, nest
-from support.places import SAMPLES
+from support.places import LONG, SAMPLES
 
 import so2docs
 
@@ -14,11 +14,8 @@ pytestmark = pytest.mark.usefixtures("core")
 
 SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
 CASES: list[tuple[str, AnswersBy]] = [*((name, "id") for name in SAMPLE_NAMES), ("votes", "votes")]
-SEVERAL_JOBS = [
-    # This sample has files of both kinds. The others take a second each.
-    pytest.param(*case, marks=[pytest.mark.long] * (case[0] != "strays"))
-    for case in CASES[::4]
-]
+WAYS = [(1, None), (1, 300), (3, 300)]
+"""Jobs and size of chunks."""
 
 # Copies of the demo sample, as other programs would have written it.
 LAYOUTS: dict[str, Callable[[str], bytes]] = {
@@ -59,13 +56,14 @@ def check(folder: Path, name: str, answers_by: AnswersBy) -> dict[str, bytes]:
 @pytest.mark.parametrize(("name", "answers_by"), CASES)
 def test_files_and_counts_with_any_chunks(name: str, answers_by: AnswersBy, tmp_path: Path) -> None:
     oracle, files = nest(SAMPLES / f"{name}.xml", answers_by), []
-    for chunk_bytes in (None, 300):
-        folder = tmp_path / str(chunk_bytes)
+    # This sample has files of both kinds.
+    for jobs, chunk_bytes in WAYS if LONG or name == "strays" else WAYS[:2]:
+        folder = tmp_path / str(len(files))
         folder.mkdir()
         report = so2docs.convert(
             SAMPLES / f"{name}.xml",
             folder / "questions.jsonl.gz",
-            jobs=1,
+            jobs=jobs,
             chunk_bytes=chunk_bytes,
             answers_by=answers_by,
         )
@@ -78,24 +76,7 @@ def test_files_and_counts_with_any_chunks(name: str, answers_by: AnswersBy, tmp_
         assert {reason: n for reason, n in report.strays.items() if n} == oracle.strays_by_reason
         assert {kind: n for kind, n in report.other_types.items() if n} == oracle.other_types
         assert report.repaired_characters == oracle.repaired_characters
-    assert files[0] == files[1]
-
-
-@pytest.mark.parametrize(("name", "answers_by"), SEVERAL_JOBS)
-def test_same_bytes_with_several_jobs(name: str, answers_by: AnswersBy, tmp_path: Path) -> None:
-    files = []
-    for jobs in (1, 3):
-        folder = tmp_path / str(jobs)
-        folder.mkdir()
-        so2docs.convert(
-            SAMPLES / f"{name}.xml",
-            folder / "questions.jsonl.gz",
-            jobs=jobs,
-            chunk_bytes=300,
-            answers_by=answers_by,
-        )
-        files.append(check(folder, name, answers_by))
-    assert files[0] == files[1]
+    assert all(one == files[0] for one in files)
 
 
 def test_every_sample_is_described() -> None:

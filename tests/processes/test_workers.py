@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from traceback import format_tb
 
@@ -104,21 +104,8 @@ def test_the_first_error_comes_through_whole(jobs: int) -> None:
     assert not children(os.getpid())
 
 
-@pytest.mark.skipif(os.name != "posix", reason="kills a process")
-def test_reports_a_dead_worker() -> None:
-    message = r"perhaps because memory ran out \(if so, use"
-    with pytest.raises(WorkerDiedError, match=message), Workers(2) as workers:
-        list(workers.run(dying, range(5)))
-    assert not children(os.getpid())
-
-
-@pytest.mark.skipif(os.name != "posix", reason="asks for signals")
-def test_workers_leave_signals_to_the_caller() -> None:
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    with Workers(2) as workers:
-        assert list(workers.run(ignoring, [signal.SIGINT, signal.SIGTERM])) == [True, True]
-    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
-    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == blocked
+def unsendable(task: int) -> object:
+    return lambda: task
 
 
 def dying_within_its_result(task: int) -> bytes:
@@ -129,10 +116,30 @@ def dying_within_its_result(task: int) -> bytes:
     return b""
 
 
-@pytest.mark.skipif(os.name != "posix", reason="kills a process")
-def test_reports_a_worker_killed_while_sending() -> None:
-    with pytest.raises(WorkerDiedError), Workers(2) as workers:
-        list(workers.run(dying_within_its_result, range(4)))
+@pytest.mark.skipif(os.name != "posix", reason="kills processes")
+@pytest.mark.parametrize(
+    ("function", "error", "words"),
+    [
+        (dying, WorkerDiedError, r"perhaps because memory ran out \(if so, use"),
+        (dying_within_its_result, WorkerDiedError, "was killed"),
+        (unsendable, RuntimeError, "pickle"),
+    ],
+)
+def test_a_worker_without_a_result(
+    function: Callable[[int], object], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words), Workers(2) as workers:
+        list(workers.run(function, range(5)))
+    assert not children(os.getpid())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks for signals")
+def test_workers_leave_signals_to_the_caller() -> None:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with Workers(2) as workers:
+        assert list(workers.run(ignoring, [signal.SIGINT, signal.SIGTERM])) == [True, True]
+    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == blocked
 
 
 @pytest.mark.skipif(os.name != "posix", reason="stops a process")
@@ -164,54 +171,38 @@ print("run", seen == {main})
 """
 
 
-def run_script(path: Path, code: str) -> tuple[str, str]:
-    """Return the output and the messages of a script."""
-    path.write_text(code)
-    result = run_python(path, timeout=120)
-    return result.stdout, result.stderr
-
-
-def test_threads_share_the_interpreter_untouched(tmp_path: Path) -> None:
-    assert run_script(tmp_path / "script.py", THREADS) == ("run True\n", "")
-
-
-def test_advice_if_a_worker_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    expected = "a worker process cannot be started: No such file or directory; .*fewer jobs"
-    with pytest.raises(So2docsError, match=expected), Workers(2) as workers:
+def fail_to_start(monkeypatch: pytest.MonkeyPatch, executable: str | Path) -> str:
+    """Return the error of workers that an interpreter cannot start."""
+    monkeypatch.setattr(sys, "executable", str(executable))
+    with pytest.raises(So2docsError) as caught, Workers(2) as workers:
         list(workers.run(abs, range(3)))
+    return f"{caught.value}; {caught.value.retry}"
 
 
-def test_workers_start_where_the_program_is_not_python(
+@pytest.mark.skipif(os.name != "posix", reason="runs a shell script")
+def test_interpreters_that_cannot_start_a_worker(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """In uWSGI, an embedded interpreter or a frozen program, `sys.executable` is something else."""
-    program = tmp_path / "uwsgi"
-    program.write_text("#!/bin/sh\ntouch $0.started")
-    program.chmod(0o755)
+    program, python = tmp_path / "uwsgi", tmp_path / "python"
+    for path, code in ((program, "touch $0.started"), (python, "exit 7")):
+        path.write_text(f"#!/bin/sh\n{code}")
+        path.chmod(0o755)
+    error = fail_to_start(monkeypatch, "/nowhere/python")
+    assert "a worker process cannot be started: No such file or directory" in error
+    assert "fewer jobs" in error
+    error = fail_to_start(monkeypatch, python)
+    assert "python: ended with exit code 7 in place of" in error
+    assert "check this interpreter, or use jobs=1" in error
     for executable in (None, "", str(program)):
         monkeypatch.setattr(sys, "executable", executable)
         with Workers(2) as workers:
             assert list(workers.run(abs, range(-3, 0))) == [3, 2, 1]
     for prefix in ("prefix", "base_prefix"):
         monkeypatch.setattr(sys, prefix, str(tmp_path))
-    expected = "uwsgi is not a Python interpreter; use jobs=1"
-    with pytest.raises(So2docsError, match=expected), Workers(2) as workers:
-        list(workers.run(abs, range(3)))
+    error = fail_to_start(monkeypatch, program)
+    assert "uwsgi is not a Python interpreter; use jobs=1" in error
     assert not Path(f"{program}.started").exists()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="runs a shell script")
-def test_an_interpreter_that_ends_at_once_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\nexit 7")
-    python.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(python))
-    expected = "python: ended with exit code 7 in place of .* check this interpreter, or use jobs=1"
-    with pytest.raises(So2docsError, match=expected), Workers(2) as workers:
-        list(workers.run(abs, range(3)))
 
 
 NOISY = """
@@ -262,15 +253,6 @@ with Workers(2) as workers:
     assert run_python(*flags, "-c", code).stdout == "True\n"
 
 
-def unsendable(task: int) -> object:
-    return lambda: task
-
-
-def test_an_unpicklable_result_is_an_error() -> None:
-    with pytest.raises(RuntimeError, match="pickle"), Workers(2) as workers:
-        list(workers.run(unsendable, range(3)))
-
-
 THAT_WORKERS_CANNOT_IMPORT = """
 import sys, types
 from so2docs.processes.pool import Workers
@@ -286,7 +268,13 @@ except ModuleNotFoundError as error:
 """
 
 
-def test_an_unimportable_task_is_an_error(tmp_path: Path) -> None:
-    """This can happen if the package is replaced; nothing may wait for the result."""
-    result = run_script(tmp_path / "script.py", THAT_WORKERS_CANNOT_IMPORT)
-    assert result == ("No module named 'only_here'\n", "")
+@pytest.mark.parametrize(
+    ("code", "output"),
+    [(THREADS, "run True\n"), (THAT_WORKERS_CANNOT_IMPORT, "No module named 'only_here'\n")],
+    ids=["threads share the interpreter untouched", "a task that workers cannot import"],
+)
+def test_workers_of_a_script(code: str, output: str, tmp_path: Path) -> None:
+    """A task cannot be imported if the package is replaced; nothing may wait for its result."""
+    (tmp_path / "script.py").write_text(code)
+    result = run_python(tmp_path / "script.py", timeout=120)
+    assert (result.stdout, result.stderr) == (output, "")
