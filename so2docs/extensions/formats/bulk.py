@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from so2docs.domain import is_date
 from so2docs.merge import Document
-from so2docs.nest import Buffer
 from so2docs.output.formats import Format
 from so2docs.output.segments import Journal
 from so2docs.schema import DATES
@@ -20,7 +19,7 @@ class Elasticsearch(Format):
     with the site.
     """
 
-    def frame(self, document: Document) -> Iterable[Buffer]:
+    def frame(self, document: Document) -> Iterable[bytes | memoryview]:
         """Return the `index` action line and the document line."""
         action = b'{"index":{"_index":"questions","_id":"%b%d"}}\n'
         return [action % (self.id_prefix, document.question_id), *document.parts, b"}\n"]
@@ -37,7 +36,7 @@ class RavenDB(Format):
     header = b'{"BuildVersion":40000,"Docs":[\n'
     between = b",\n"
 
-    def frame(self, document: Document) -> Iterable[Buffer]:
+    def frame(self, document: Document) -> Iterable[bytes | memoryview]:
         """Return the document as a JSON object with its `@metadata`."""
         comma = b"" if document.is_empty else b","
         metadata = b'%b"@metadata":{"@id":"questions/%b%d","@collection":"Questions"}}' % (
@@ -62,7 +61,7 @@ class MongoDB(Format):
     The form is relaxed Extended JSON v2 of the MongoDB specifications.
     """
 
-    def frame(self, document: Document) -> Iterable[Buffer]:
+    def frame(self, document: Document) -> Iterable[bytes | memoryview]:
         """Return the document as a JSON object that starts with `_id`, followed by a line feed."""
         quote, comma = b"" if self.site is None else b'"', b"" if document.is_empty else b","
         names = quote, self.id_prefix, document.question_id, quote, comma

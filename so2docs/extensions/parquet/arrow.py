@@ -23,12 +23,12 @@ def make_batch(columns: Columns, lines: bytes) -> pa.RecordBatch:
     """Make an Arrow record batch of objects on lines of JSON.
 
     Raises:
-        ArrowInvalid: Columns are open, and an object does not fit them.
+        ArrowInvalid: An object does not fit the columns, and there is no column `Other`.
     """
     try:
         arrays = _read(columns, lines, has_other=False)
     except pa.ArrowInvalid:
-        if columns.is_open:
+        if OTHER not in columns.schema.names:
             raise
         objects = map(orjson.loads, io.BytesIO(lines))
         fitting = b"".join(
@@ -56,10 +56,8 @@ def _read(columns: Columns, lines: bytes, *, has_other: bool) -> list[pa.Array]:
 
 @lru_cache(16)
 def _parse_options(columns: Columns, has_other: bool) -> json.ParseOptions:
-    unexpected = "ignore" if columns.is_open else "error"
-    return json.ParseOptions(
-        pa.schema(_json_fields(columns.schema, has_other)), unexpected_field_behavior=unexpected
-    )
+    schema = pa.schema(_json_fields(columns.schema, has_other))
+    return json.ParseOptions(schema, unexpected_field_behavior="error")
 
 
 def _json_fields(fields: Iterable[pa.Field], has_other: bool) -> list[pa.Field]:

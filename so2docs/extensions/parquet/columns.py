@@ -33,13 +33,10 @@ class Columns:
         schema: The columns.
         filled: Names of lists that are empty, and of objects of counts that are zero, where they
             are missing.
-        is_open: Whether objects may have members without a column, which are left out. If not,
-            `Other` has their JSON.
     """
 
     schema: pa.Schema
     filled: frozenset[str] = frozenset()
-    is_open: bool = False
 
 
 def question_columns(schema: Mapping[str, Any], absent: Collection[str]) -> Columns:
@@ -61,7 +58,7 @@ def record_columns(schema: Mapping[str, Any]) -> Columns:
     Raises:
         OptionError: A member has a type without a column.
     """
-    return Columns(pa.schema(_members(schema, of_document=False)), is_open=True)
+    return Columns(pa.schema(_members(schema, of_document=False)))
 
 
 def _members(schema: Mapping[str, Any], *, of_document: bool) -> list[pa.Field]:

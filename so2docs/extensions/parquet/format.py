@@ -16,7 +16,6 @@ from so2docs.dump.kinds import PARQUET
 from so2docs.errors import RecipeError
 from so2docs.extensions.parquet import footer
 from so2docs.merge import Document
-from so2docs.nest import Buffer
 from so2docs.options.table import Options
 from so2docs.output.formats import Format, OpenSegment
 from so2docs.output.provenance import KEY
@@ -84,7 +83,7 @@ class Parquet(Format):
         schema = describe_documents(self.fields, tables, self.site, is_attributed=is_attributed)
         return question_columns(schema, self.absent)
 
-    def frame(self, document: Document) -> Iterable[Buffer]:
+    def frame(self, document: Document) -> Iterable[bytes | memoryview]:
         """Return the object on a line, for use by `OpenRowGroup` only."""
         document.parts.append(b"}\n")
         return document.parts

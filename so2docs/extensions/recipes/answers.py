@@ -286,18 +286,6 @@ def draw_numbers(total: int, most: int, seed: int) -> list[int]:
     return sorted(numbers)
 
 
-class _Texts(TypedDict):
-    prompt: Annotated[str, "question: title and body"]
-    chosen: Annotated[str, "better answer"]
-    rejected: Annotated[str, "worse answer"]
-
-
-class _Messages(TypedDict):
-    prompt: Annotated[list[Message], "question: title and body"]
-    chosen: Annotated[list[Message], "better answer"]
-    rejected: Annotated[list[Message], "worse answer"]
-
-
 class PairMetadata(posts.Metadata):
     """Metadata of a question and two answers."""
 
@@ -305,18 +293,26 @@ class PairMetadata(posts.Metadata):
     rejected: Annotated[posts.Side, f"{_ABOUT_ANSWER} that is worse"]
 
 
-class _Scores(TypedDict):
+class Pair(TypedDict):
+    """A record of `pairs`."""
+
+    prompt: Annotated[str, "question: title and body"]
+    chosen: Annotated[str, "better answer"]
+    rejected: Annotated[str, "worse answer"]
     score_chosen: Annotated[int, "score of the better answer, like `pm_score` of `preferences`"]
     score_rejected: Annotated[int, "score of the worse answer, like `pm_score` of `preferences`"]
     metadata: Annotated[PairMetadata, _ABOUT_RECORD]
 
 
-class Pair(_Texts, _Scores):
-    """A record of `pairs`."""
-
-
-class PairOfMessages(_Messages, _Scores):
+class PairOfMessages(TypedDict):
     """A record of `pairs` with `form=conversational`."""
+
+    prompt: Annotated[list[Message], "question: title and body"]
+    chosen: Annotated[list[Message], "better answer"]
+    rejected: Annotated[list[Message], "worse answer"]
+    score_chosen: Annotated[int, "score of the better answer, like `pm_score` of `preferences`"]
+    score_rejected: Annotated[int, "score of the worse answer, like `pm_score` of `preferences`"]
+    metadata: Annotated[PairMetadata, _ABOUT_RECORD]
 
 
 class Attribution(posts.Metadata):

@@ -14,15 +14,16 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from so2docs.extensions.json_schema import Schema, describe_record
 from so2docs.extensions.recipes import posts
 from so2docs.extensions.recipes.recipe import BEST, Document, Recipe, Record
-from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, TABLES, TYPES
+from so2docs.plugin import POSTS
+from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, TABLES, Attributes
 
 ALWAYS = ("Id", "PostTypeId", "Comments", "Answers", "IsAccepted")
 """Columns that are never null."""
 
 
-def _declare(name: str, attributes: Iterable[str], **more: Any) -> Any:
+def _declare(name: str, attributes: Attributes, **more: Any) -> Any:
     """Make the `TypedDict` of attributes and other columns, in alphabetical order."""
-    columns = {key: int if TYPES[key] == "integer" else str for key in attributes} | more
+    columns = {key: int if kind == "integer" else str for key, kind in attributes.items()} | more
     return TypedDict(  # type: ignore[operator]
         name,
         {
@@ -32,13 +33,17 @@ def _declare(name: str, attributes: Iterable[str], **more: Any) -> Any:
     )
 
 
+def _of_posts(names: Iterable[str]) -> Attributes:
+    return {name: POSTS.attributes[name] for name in names}
+
+
 Comment = _declare("Comment", TABLES["comments"].documented)
 Comments = list[Comment]  # type: ignore[valid-type]
 Accepted = Annotated[bool, "whether the asker accepted the answer"]
-Answer = _declare("Answer", ANSWER_ATTRIBUTES, Comments=Comments, IsAccepted=Accepted)
+Answer = _declare("Answer", _of_posts(ANSWER_ATTRIBUTES), Comments=Comments, IsAccepted=Accepted)
 Question = _declare(
     "Question",
-    QUESTION_ATTRIBUTES,
+    _of_posts(QUESTION_ATTRIBUTES),
     Answers=list[Answer],  # type: ignore[valid-type]
     Comments=Comments,
     Tags=Annotated[str, "tags of the question, such as `|taste|bottling|`"],
@@ -51,31 +56,20 @@ def hub(question: Document) -> Iterator[Record]:
         answer["IsAccepted"] = posts.is_accepted(answer, question)
     if "Tags" in question:
         question["Tags"] = f"|{'|'.join(question['Tags'])}|"
-    yield _row(question, _COLUMNS)
+    yield _row(question, _SCHEMA)
 
 
+_SCHEMA = describe_record(Question)
 _TYPES = {"string": str, "integer": int, "boolean": bool}
-_Columns = tuple[tuple[str, type | None, Any], ...]
-"""Name and type of each column; None and the columns of the elements for an array."""
 
 
-def _typed(schema: Schema) -> _Columns:
-    return tuple(
-        (name, _TYPES.get(kind["type"]), _typed(kind["items"]) if "items" in kind else None)
-        for name, kind in schema["properties"].items()
-    )
-
-
-_COLUMNS = _typed(describe_record(Question))
-
-
-def _row(record: dict[str, Any], columns: _Columns) -> dict[str, Any]:
+def _row(record: dict[str, Any], schema: Schema) -> dict[str, Any]:
     """Select the attributes of a post or comment that have a column and fit its type."""
     row: dict[str, Any] = {}
-    for name, type_, inner in columns:
-        if type_ is None:
-            row[name] = [_row(part, inner) for part in record.get(name, ())]
-        elif name in record and type(value := record[name]) is type_:
+    for name, kind in schema["properties"].items():
+        if kind["type"] == "array":
+            row[name] = [_row(part, kind["items"]) for part in record.get(name, ())]
+        elif name in record and type(value := record[name]) is _TYPES[kind["type"]]:
             row[name] = value
     return row
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,9 +152,7 @@ def find_recipe(spec: str) -> Recipe:
             "or package.module:function of your own" + did_you_mean(spec, [*NAMES, *ALIASES])
         )
     try:
-        item: Any = importlib.import_module(module_name)
-        for part in name.split("."):
-            item = getattr(item, part)
+        item: Any = attrgetter(name)(importlib.import_module(module_name))
     except ImportError as error:
         raise OptionError(
             f"recipe {spec}: {module_name} cannot be imported: {error}; check its name, and "
