@@ -66,19 +66,6 @@ def test_every_document_with_tables(way: dict[str, Any], unpacked_dumps: Path) -
             valid.validate(document)
 
 
-@pytest.mark.long
-def test_every_edit(unpacked_dumps: Path) -> None:
-    way = {"recipe": "edits:EDITS", "site": HOST}
-    valid = validator(way)
-    folders = [path.parent for path in unpacked_dumps.glob("*/PostHistory.xml")]
-    assert folders
-    for folder in folders:
-        records = list(so2docs.documents(folder, **way))
-        assert records
-        for record in records:
-            valid.validate(record)
-
-
 @pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.xml")), ids=lambda path: path.stem)
 def test_samples(sample: Path) -> None:
     valid = validator({})
