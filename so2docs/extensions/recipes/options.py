@@ -132,7 +132,7 @@ def choose_recipe(
             "give one of them"
         )
     if (check := choice.recipe.check) is not None:
-        check(**values)
+        check(**{name: value for name, value in values.items() if name != BEST.name})
     return choice
 
 

@@ -133,7 +133,7 @@ class Recipe(Transform):
         variants: Attributes to replace if a setting has a value, by `NAME=VALUE`, or by `accepted`
             if this option is given.
         check: Function that takes the settings that differ from the defaults before the conversion,
-            and raises `OptionError` for values that are not allowed.
+            without `BEST`, and raises `OptionError` for values that are not allowed.
         files: A `SetFile` for each file by name, if there are several; None for a file without
             records of its own.
         write: For several files, the function that writes all but the README, given the path of
@@ -154,7 +154,7 @@ class Recipe(Transform):
     lower_headings: int = 0
     settings: tuple[Setting, ...] = ()
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    check: Callable[..., None] | None = None
+    check: Callable[..., object] | None = None
     write: Callable[[str, Mapping[str, Output]], int] | None = None
     about: str = ""
     has_metadata: bool = True

@@ -130,11 +130,6 @@ def chunks(question: Document, **settings: Any) -> Iterator[Record]:
             }
 
 
-def check_splitter(*, best: bool = False, **settings: Any) -> None:
-    """Raise `OptionError` for settings that `Splitter` does not support."""
-    Splitter(**settings)
-
-
 def identify_tokenizer(name: str) -> str:
     """Return the name of a tokenizer, followed by a hash of its content if it is a file."""
     if not os.path.isfile(name):
@@ -187,7 +182,7 @@ CHUNKS = replace(
         ),
         BEST,
     ),
-    check=check_splitter,
+    check=Splitter,
     summary="a passage of a question or an answer, for retrieval (RAG)",
     tasks=("text-retrieval",),
 )
