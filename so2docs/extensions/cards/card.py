@@ -19,11 +19,11 @@ from so2docs.extensions.cards.manifest import (
     load,
     locate,
     manifest_path,
+    recipe_of,
 )
 from so2docs.extensions.cards.outputs import (
     DescribedOutput,
     find_outputs,
-    find_recipe,
     folder_of_card,
 )
 from so2docs.extensions.cards.readme import START, readme_text, title_of
@@ -217,7 +217,7 @@ def describe_existing(output: str, *, force: bool = False) -> str:
     """
     output = locate(output)
     manifest = _find_manifest(output)
-    recipe = find_recipe(manifest)
+    recipe = recipe_of(manifest)
     is_by_site = recipe is not None and recipe.is_by_site
     card = Card(folder_of_card(OutputPaths(output, None, is_by_site=is_by_site)))
     card.check(force=force)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from so2docs.escape import printable
 from so2docs.extensions.json_schema import describe_documents, name_schema
@@ -24,6 +24,9 @@ from so2docs.output.new_files import write_file
 from so2docs.output.part_files import MANIFEST, RECORD, side_file
 from so2docs.output.provenance import has_declared_types, parse_files, parse_record
 from so2docs.plugin import File, OptionError, OutputError, Provenance, flag, read_provenance
+
+if TYPE_CHECKING:
+    from so2docs.extensions.recipes.recipe import Recipe
 
 FORMAT = 1
 """Version of manifests. Increase it with each change that breaks readers."""
@@ -155,7 +158,10 @@ def _schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | 
     if options["format"] not in DESCRIBED:
         return None
     if recipe is not None:
-        return _record_schema(options, recipe)
+        found = _find_recipe(options, recipe)
+        if found is None or found.schema is None:
+            return None
+        return name_schema(recipe, f"A record of recipe {recipe}", found.schema)
     kwargs = {name: options[name] for name in _OF_SCHEMA if options.get(name)}
     built = build_options(read_keywords(kwargs, OF_CONVERT), core="python")
     site = options["site_field"] and tuple(options["site_field"])
@@ -165,16 +171,22 @@ def _schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | 
     return name_schema("questions", "A question with its answers", schema)
 
 
-def _record_schema(options: Mapping[str, Any], recipe: str) -> dict[str, Any] | None:
+def _find_recipe(options: Mapping[str, Any], name: str) -> Recipe | None:
+    """Return the recipe of an output with these options; None if it is not installed here."""
     from so2docs.extensions.recipes.options import RecipeChoice  # Documents need no recipes.
 
-    settings, has_metadata = options["settings"], METADATA not in (options["drop_fields"] or ())
-    choice = RecipeChoice(recipe, tuple(settings.items()), has_metadata=has_metadata)
+    settings = tuple((options.get("settings") or {}).items())
+    has_metadata = METADATA not in (options.get("drop_fields") or ())
     try:
-        schema = choice.recipe.schema
-    except OptionError:  # The recipe is one of the user, and not installed here.
+        return RecipeChoice(name, settings, has_metadata=has_metadata).recipe
+    except OptionError:
         return None
-    return None if schema is None else name_schema(recipe, f"A record of recipe {recipe}", schema)
+
+
+def recipe_of(manifest: Manifest) -> Recipe | None:
+    """Return the recipe of an output; None for documents and a user's own recipe."""
+    name = manifest.counts["recipe"]
+    return None if name is None or ":" in str(name) else _find_recipe(manifest.options, name)
 
 
 def _is_object_schema(schema: Any) -> bool:

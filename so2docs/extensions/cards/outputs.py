@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from so2docs.extensions.cards.manifest import Manifest, load
+from so2docs.extensions.cards.manifest import Manifest, load, recipe_of
 from so2docs.options.split import parse_split
 from so2docs.output.part_files import MANIFEST
 from so2docs.output.paths import OutputPaths
@@ -35,8 +35,8 @@ class DescribedOutput:
 
     @property
     def recipe(self) -> Recipe | None:
-        """The recipe, if it is one of this package or an installed package."""
-        return find_recipe(self.manifest)
+        """The recipe, if it is one of this package."""
+        return recipe_of(self.manifest)
 
     @property
     def name(self) -> str:
@@ -85,19 +85,6 @@ class DescribedOutput:
         return sum(self.manifest.documents.get(name, 0) for name in files)
 
 
-def find_recipe(manifest: Manifest) -> Recipe | None:
-    """Return the recipe of an output; None for documents and a user's own recipe."""
-    name = manifest.counts["recipe"]
-    if name is None:  # Documents need no recipes.
-        return None
-    from so2docs.extensions.recipes.catalog import NAMES
-    from so2docs.extensions.recipes.options import RecipeChoice
-
-    if name not in NAMES:
-        return None
-    return RecipeChoice(name, tuple((manifest.options.get("settings") or {}).items())).recipe
-
-
 def folder_of_card(names: OutputPaths) -> str:
     """Return the folder for the card: the output's folder, or the parent of a site's folder."""
     folder = os.path.dirname(names.output)
@@ -117,7 +104,7 @@ def find_outputs(folder: str, but: Container[Path] = ()) -> list[DescribedOutput
         if path in but:
             continue
         manifest, is_by_site = load(str(path)), path.parent != top
-        recipe = find_recipe(manifest)
+        recipe = recipe_of(manifest)
         if is_by_site and (recipe is None or not recipe.is_by_site):
             continue
         if manifest.is_in_place(str(path.parent)):
