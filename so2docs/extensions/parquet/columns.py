@@ -85,7 +85,7 @@ def _members(schema: Mapping[str, Any], *, of_document: bool) -> list[pa.Field]:
 
 def _type_of(schema: Mapping[str, Any], name: str, *, of_document: bool) -> pa.DataType:
     kind = schema.get("type", "string" if "const" in schema else None)
-    if kind == "object" and schema.get("properties"):
+    if kind == "object" and (of_document or schema.get("properties")):
         return pa.struct(_members(schema, of_document=of_document))
     if kind == "array" and "items" in schema:
         element = _type_of(schema["items"], name, of_document=of_document)
