@@ -75,9 +75,9 @@ _GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
 
 _OF_STATE = (
     *("tags", "all_tags", "min_score", "min_answer_score", "min_answers", "max_answers"),
-    *("max_body", "answered", "accepted"),
+    *("max_body", "answered", "accepted", "fields", "drop_fields"),
 )
-"""Filters on attributes that change after a post is created."""
+"""Options about attributes that change after a post is created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,14 +240,12 @@ class Filters(PartFilters):
         if self.as_of is None:
             return self
         neutral = Filters()
-        unset = {name: getattr(neutral, name) for name in (*_OF_STATE, "fields", "drop_fields")}
-        return replace(self, **unset)
+        return replace(self, **{name: getattr(neutral, name) for name in _OF_STATE})
 
     @property
     def of_state(self) -> Filters:
         """The filters to apply to the state of a date: those on attributes that may change."""
-        state = {name: getattr(self, name) for name in (*_OF_STATE, "fields", "drop_fields")}
-        return Filters(**state)
+        return Filters(**{name: getattr(self, name) for name in _OF_STATE})
 
     @property
     def selected(self) -> Fields:
@@ -580,11 +578,18 @@ class RunOptions:
 
 _CLASSES: tuple[type, ...] = (Filters, TRANSFORM_OPTIONS, Options, OutputForm, RunOptions)
 
-OPTIONS: dict[str, Option] = {entry.name: entry for kind in _CLASSES for entry in entries(kind)}
-"""All options of a conversion, by name."""
-
 GROUPS = ("Input", "Filters", "Documents", "Output", "Run")
 """Groups of options, in the order of the help."""
+
+
+def options_of(*kinds: type) -> dict[str, Option]:
+    """Return the options of classes, ordered by group."""
+    options = [entry for kind in kinds for entry in entries(kind)]
+    return {entry.name: entry for group in GROUPS for entry in options if entry.group == group}
+
+
+OPTIONS = options_of(*_CLASSES)
+"""All options of a conversion, by name."""
 
 
 def like(name: str, help: str | None = None, /, **changes: Any) -> Any:  # noqa: A002
@@ -601,20 +606,9 @@ def like(name: str, help: str | None = None, /, **changes: Any) -> Any:  # noqa:
     return field(default=entry.pop("default"), metadata={"option": entry})
 
 
-def options_of(*kinds: type) -> dict[str, Option]:
-    """Return the options of classes of products, ordered by group."""
-    options = [entry for kind in kinds for entry in entries(kind)]
-    return {entry.name: entry for group in GROUPS for entry in options if entry.group == group}
-
-
 def taken_by(*where: Where) -> dict[str, Option]:
-    """Return the options with these values of `where`, ordered by group."""
-    return {
-        name: entry
-        for group in GROUPS
-        for name, entry in OPTIONS.items()
-        if entry.group == group and entry.where in where
-    }
+    """Return the options of a conversion with these values of `where`."""
+    return {name: entry for name, entry in OPTIONS.items() if entry.where in where}
 
 
 OF_ITERATOR = taken_by("documents", "local")
