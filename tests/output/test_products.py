@@ -108,55 +108,42 @@ _FILTERS: dict[str, Any] = {
 }
 
 
-def tables(form: str, path: str) -> Case:
-    """Make the case of tables in a format; one database has all tables."""
-    return Case(
-        lambda folder, **options: so2docs.tables(
-            folder / "site", folder / "flat", only="posts,tags", **{"format": form} | options
-        ),
-        path,
-        {"format": None, "load": None, **_FILTERS},
-        {"posts": "site/Posts.xml", "tags": "site/Tags.xml"},
-    )
+def tables(folder: Path, **options: Any) -> None:
+    so2docs.tables(folder / "site", folder / "flat", **options)
 
 
+ALL_TABLES = {name: f"site/{name.title()}.xml" for name in ("posts", "comments", "tags", "users")}
+FLAT: dict[str, Any] = {"format": None, "load": None, **_FILTERS}
 CASES: dict[type[Product[Any]], list[Case]] = {
     OutputOfConversion: [CONVERT],
     TableFiles: [
-        Case(
-            lambda folder, **options: so2docs.tables(folder / "site", folder / "flat", **options),
-            "flat/Posts.parquet",
-            {"format": None, "load": None, **_FILTERS},
-            {"posts": "site/Posts.xml"},
-        ),
+        Case(tables, "flat/Posts.parquet", FLAT, {"posts": "site/Posts.xml"}),
         # With a tag, the part of the site depends on all tables.
         Case(
-            lambda folder, **options: so2docs.tables(
-                folder / "site", folder / "flat", only="posts", format="csv", **options
-            ),
+            partial(tables, only="posts", format="csv"),
             "flat/Posts.csv.gz",
-            {"format": None, "load": "postgres", **_FILTERS, "tags": ["java"]} | {"all_tags": True},
-            {name: f"site/{name.title()}.xml" for name in ("posts", "comments", "tags", "users")},
+            FLAT | {"load": "postgres", "tags": ["java"], "all_tags": True},
+            ALL_TABLES,
             with_all={"tags": ["python"], "load": "mysql"},
         ),
-        tables("sqlite", "flat/tables.db"),
+        Case(
+            partial(tables, only="posts,tags", format="sqlite"),
+            "flat/tables.db",
+            FLAT,
+            {"posts": "site/Posts.xml", "tags": "site/Tags.xml"},
+        ),
     ],
     DatabaseFile: [
         Case(
             sqlite,
             "q.db",
             {"site": "beer.stackexchange.com", **_FILTERS},
-            {name: f"site/{name.title()}.xml" for name in ("posts", "comments", "tags", "users")},
+            ALL_TABLES,
             read=lambda path: read_about(path).record,
         ),
     ],
     ChangesFile: [
-        Case(
-            diff,
-            "c.jsonl",
-            {"ignore": "Score"},
-            {"old": "old.jsonl", "new": "new.jsonl"},
-        ),
+        Case(diff, "c.jsonl", {"ignore": "Score"}, {"old": "old.jsonl", "new": "new.jsonl"})
     ],
 }
 CASES_OF_ALL = [case for cases in CASES.values() for case in cases]
@@ -303,23 +290,18 @@ def test_an_output_with_a_missing_file_is_written_again(
         so2docs.convert(dump, tmp_path / output, jobs=1, **options)
 
 
-def make_meanwhile(monkeypatch: pytest.MonkeyPatch, make: Callable[[], object]) -> None:
-    """Let another process write files between the comparison of a product and its lock."""
-    claim = NewFiles.claim
-
-    def claim_late(files: NewFiles, *arguments: Any, **keywords: Any) -> None:
-        monkeypatch.undo()
-        make()
-        claim(files, *arguments, **keywords)
-
-    monkeypatch.setattr(NewFiles, "claim", claim_late)
-
-
 def test_a_product_made_meanwhile_is_up_to_date(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    folder = make_inputs(tmp_path)
-    make_meanwhile(monkeypatch, partial(diff, folder))
+    folder, claim = make_inputs(tmp_path), NewFiles.claim
+
+    def claim_late(files: NewFiles, *arguments: Any, **keywords: Any) -> None:
+        """Let another process write the file between the comparison and the lock."""
+        monkeypatch.undo()
+        diff(folder)
+        claim(files, *arguments, **keywords)
+
+    monkeypatch.setattr(NewFiles, "claim", claim_late)
     diff(folder)
     before = version(folder / "c.jsonl")
     diff(folder)

@@ -124,13 +124,17 @@ def places(path: Path) -> tuple[object, ...]:
     return entries, index.documents, index.size, index.tail, answers
 
 
+def rebuild(output: Path) -> None:
+    index_of(output).unlink()
+    with heard():
+        so2docs.open(output).close()
+
+
 def test_published_dumps(real_dump: Path, tmp_path: Path) -> None:
     so2docs.convert(real_dump, tmp_path / NAMES[0], jobs=1)
     written = places(tmp_path / NAMES[0])
     assert_same(tmp_path / NAMES[0])
-    index_of(tmp_path / NAMES[0]).unlink()
-    with heard():
-        so2docs.open(tmp_path / NAMES[0]).close()
+    rebuild(tmp_path / NAMES[0])
     assert places(tmp_path / NAMES[0]) == written
 
 
@@ -171,9 +175,7 @@ def test_answers_with_few_fields(fields: str, tmp_path: Path) -> None:
     with so2docs.open(tmp_path / NAMES[0]) as docs:
         found = [docs.find_question_id(answer_id) for answer_id in (7, -6, 2**40, 8)]
         assert found == ([None] * 4 if fields == "Id" else [4, 4, 4, None])
-    index_of(tmp_path / NAMES[0]).unlink()
-    with heard():
-        so2docs.open(tmp_path / NAMES[0]).close()
+    rebuild(tmp_path / NAMES[0])
     assert places(tmp_path / NAMES[0]) == written
 
 
@@ -206,9 +208,7 @@ def test_a_rebuilt_index_equals_the_written_one(level: int, large: Path, tmp_pat
             output.append(segment._replace(answer_ids=ids))
         output.seal()
     written = index_of(path).read_bytes()
-    index_of(path).unlink()
-    with heard():
-        so2docs.open(path).close()
+    rebuild(path)
     assert index_of(path).read_bytes() == written
 
 
@@ -311,19 +311,19 @@ def test_output_of_another_program(
         so2docs.open(path)
 
 
-def test_zstd_without_its_table_or_with_a_damaged_frame(large: Path, tmp_path: Path) -> None:
-    path = tmp_path / NAMES[2]
-    with so2docs.open(large / NAMES[2]) as docs:
+@pytest.mark.parametrize("name", [NAMES[0], NAMES[2]])
+def test_a_damaged_segment_without_an_index(name: str, large: Path, tmp_path: Path) -> None:
+    path, whole = tmp_path / name, (large / name).read_bytes()
+    with so2docs.open(large / name) as docs:
         pieces = list(docs.index)
-    whole = (large / NAMES[2]).read_bytes()
-    for end in (pieces[3].offset, pieces[-1].offset + pieces[-1].size):
-        path.write_bytes(whole[:end])
-        with pytest.raises(so2docs.OutputError, match="is truncated, or was not compressed"):
-            so2docs.open(path)
     at = pieces[3].offset
     path.write_bytes(whole[: at + 9] + bytes([whole[at + 9] ^ 1]) + whole[at + 10 :])
     with pytest.raises(so2docs.OutputError, match=f"is damaged or truncated after byte {at:,}"):
         so2docs.open(path)
+    for end in (at, pieces[-1].offset + pieces[-1].size):
+        path.write_bytes(whole[:end])
+        with pytest.raises(so2docs.OutputError, match="truncated"):
+            so2docs.open(path)
 
 
 @pytest.mark.parametrize(
