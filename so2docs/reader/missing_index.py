@@ -106,7 +106,7 @@ def _gzip_segments(name: str, file: BinaryIO, size: int) -> Found:
         file.seek(start)
         data = file.read(min(part_bytes, end - start))
         is_last, before = start + len(data) == end, start
-        for length, raw in _find_flushes(name, data, is_last=is_last):
+        for length, raw in find_flushes(name, data, is_last=is_last):
             yield length, raw
             start += length
         if start == before:
@@ -117,7 +117,7 @@ def _gzip_segments(name: str, file: BinaryIO, size: int) -> Found:
             part_bytes *= 2
 
 
-def _find_flushes(name: str, data: bytes, *, is_last: bool) -> Found:
+def find_flushes(name: str, data: bytes, *, is_last: bool) -> Found:
     """Yield the complete segments at the start of a part of a file."""
     start = searched = 0
     while (at := data.find(_FLUSH, searched)) >= 0:

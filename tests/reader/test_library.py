@@ -26,6 +26,7 @@ from so2docs.output.file import Output
 from so2docs.output.formats import Format
 from so2docs.output.index import Index, find_answer_ids, pack_answer_ids
 from so2docs.output.new_files import NewFiles, output_lock
+from so2docs.reader.missing_index import find_flushes
 
 NAMES = ("questions.jsonl.gz", "questions.jsonl", "questions.jsonl.zst")
 
@@ -212,6 +213,17 @@ def test_a_rebuilt_index_equals_the_written_one(level: int, large: Path, tmp_pat
     assert index_of(path).read_bytes() == written
 
 
+@pytest.mark.parametrize("level", [1, 9])
+def test_a_second_flush_belongs_to_the_segment_before(level: int) -> None:
+    """As ISA-L sometimes writes, also at the end of the part of a file that was read."""
+    pieces = [compress(b'{"Id":%d}\n' % number, "gzip", level).data for number in (1, 2)]
+    empty = b"\0\0\0\xff\xff"
+    found = find_flushes("x", pieces[0] + empty + pieces[1], is_last=True)
+    assert [size for size, _ in found] == [len(pieces[0]) + 5, len(pieces[1])]
+    assert not list(find_flushes("x", pieces[0] + empty[:3], is_last=False))
+    assert not list(find_flushes("x", pieces[0], is_last=False))
+
+
 def cut(path: Path, share: float) -> None:
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
 
@@ -331,6 +343,7 @@ def test_a_damaged_segment_without_an_index(name: str, large: Path, tmp_path: Pa
     [
         ('{"Id":2}\n{"Id":1}\n', "ascending"),
         ('{"Id":5}\n{"Id":4}\n', "question 4 comes after question 5"),
+        ('{"Id":5}\n{"Id":5}\n', "question 5 comes after question 5"),
         ('{"Id":1}\n{"no":"id"}\n{"Id":9}\n', "a line is not a document with an Id"),
         ('{"Id":"1"}\n', "a line is not a document with an Id"),
         ("some notes\n", "a line is not a document with an Id"),

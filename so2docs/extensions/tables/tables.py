@@ -192,7 +192,7 @@ def write_tables(
     begun, report = time.perf_counter(), TablesReport(folder)
     settings, progress = for_workers(options)
     # A repeated call skips files that are complete, of which a database is one.
-    with resumable(lambda: bool(report)):
+    with resumable(lambda: len(targets) > 1 and bool(report)):
         for target in targets:
             target.results = target.find(force=options.force, update=options.update)
             if target.results is not None:
