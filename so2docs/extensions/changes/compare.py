@@ -34,8 +34,8 @@ class Difference:
 
 
 def find_difference(old: Post, new: Post) -> Difference:
-    """Compare two states of a document."""
-    before, after = _answers_by_id(old), _answers_by_id(new)
+    """Compare two states of a document; an added or deleted one has an empty state."""
+    before, after = ({a["Id"]: a for a in document.get(ANSWERS, ())} for document in (old, new))
     edited = {
         answer_id: names
         for answer_id, answer in after.items()
@@ -48,10 +48,6 @@ def find_difference(old: Post, new: Post) -> Difference:
     }
     fields = [f"{ANSWERS}.{name}" for names in edited.values() for name in names]
     return Difference(_different_fields(old, new), answers, fields)
-
-
-def _answers_by_id(document: Post) -> dict[int, Post]:
-    return {answer["Id"]: answer for answer in document.get(ANSWERS, ())}
 
 
 def _different_fields(before: Post, after: Post) -> list[str]:
@@ -100,24 +96,12 @@ class Summary(Counts):
     answers: PostCounts = field(default_factory=PostCounts)
     fields: Counter[str] = field(default_factory=Counter)
 
-    def count_added(self, document: Post) -> None:
-        """Count a document that is only in the new output."""
-        self.questions.added += 1
-        self.answers.added += len(document.get(ANSWERS, ()))
-
-    def count_deleted(self, document: Post) -> None:
-        """Count a document that is only in the old output."""
-        self.questions.deleted += 1
-        self.answers.deleted += len(document.get(ANSWERS, ()))
-
-    def count_changed(self, difference: Difference) -> None:
-        """Count a document that differs between the outputs."""
-        self.questions.changed += 1
-        self.answers.added += len(difference.answers["added"])
-        self.answers.changed += len(difference.answers["edited"])
-        self.answers.deleted += len(difference.answers["deleted"])
-        self.fields.update(difference.fields)
-        self.fields.update(difference.answer_fields)
+    def count(self, op: str, difference: Difference) -> None:
+        """Count a document that was `added`, `changed` or `deleted`."""
+        self.questions += PostCounts(**{op: 1})
+        self.answers += PostCounts(*map(len, difference.answers.values()))
+        if op == "changed":
+            self.fields.update((*difference.fields, *difference.answer_fields))
 
     def as_dict(self) -> dict[str, Any]:
         """Return all counts by attribute."""
@@ -128,18 +112,17 @@ class Summary(Counts):
         return {**self.questions.as_dict(), "unchanged": self.unchanged}
 
     def __str__(self) -> str:
-        rows: list[tuple[str, Iterable[int]]] = [
-            (name, (getattr(self.questions, name), getattr(self.answers, name)))
+        rows: dict[str, Iterable[int]] = {
+            name: (getattr(self.questions, name), getattr(self.answers, name))
             for name in self.questions.as_dict()
-        ]
-        rows.append(("unchanged", (self.unchanged,)))
-        by_field: dict[str, list[int]] = {}
-        for name, count in self.fields.most_common():
+        }
+        rows["unchanged"] = (self.unchanged,)
+        if self.fields:
+            rows["by field"] = ()
+        for name, _ in self.fields.most_common():
             plain = name.removeprefix(f"{ANSWERS}.")
-            by_field.setdefault(plain, [0, 0])[plain != name] = count
-        if by_field:
-            rows.append(("by field", ()))
-        rows += [(f"  {name}", numbers) for name, numbers in by_field.items()]
+            rows[f"  {plain}"] = self.fields[plain], self.fields[f"{ANSWERS}.{plain}"]
         lines = [f"{'':22}{'questions':>12}{'answers':>12}"]
-        lines += [f"{name:22}" + "".join(f"{n:>12,}" for n in numbers) for name, numbers in rows]
+        for name, numbers in rows.items():
+            lines.append(f"{name:22}" + "".join(f"{number:>12,}" for number in numbers))
         return "\n".join(line.rstrip() for line in lines)

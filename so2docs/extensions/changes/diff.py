@@ -9,6 +9,9 @@ import os
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 import orjson
@@ -49,11 +52,8 @@ _ID = re.compile(rb'\{"Id":(-?\d{1,18})[,}]')
 _LINES = 256
 """Number of lines between two updates of the progress bar."""
 
-Line = tuple[int, bytes]
-"""Question id, and the document as a line of JSON."""
-
-_END: Line = (1 << 64, b"")
-"""Follows the last line; its id is larger than any other."""
+Line = tuple[int, str, bytes]
+"""Question id, path of the output, and the document as a line of JSON."""
 
 
 class Changes(AbstractContextManager["Changes"]):
@@ -115,75 +115,46 @@ class Changes(AbstractContextManager["Changes"]):
         return product.build(force=options.force, update=options.update)
 
     def _compare(self) -> Generator[bytes, None, None]:
+        """Read both outputs side by side, and yield the changes."""
+        paths = [path for path in (self.old, self.new) if path is not None]
         with ExitStack() as stack:
-            old, new = (
-                None if path is None else stack.enter_context(_open(path))
-                for path in (self.old, self.new)
-            )
+            files = [stack.enter_context(_open(path)) for path in paths]
             if self.old is not None:
                 _check_comparable(self.old, self.new)
-            total = sum(os.fstat(file.fileno()).st_size for file in (old, new) if file is not None)
+            total = sum(os.fstat(file.fileno()).st_size for file in files)
             progress_bar = stack.enter_context(bar("comparing", total, shown=self.options.progress))
-            yield from self._walk(
-                _documents(old, progress_bar.update), _documents(new, progress_bar.update)
-            )
+            lines = merge(*(_read_lines(file, progress_bar.update) for file in files))
+            for question_id, group in groupby(lines, itemgetter(0)):
+                states: dict[str | None, bytes] = {path: line for _, path, line in group}
+                change = self._describe(question_id, states.get(self.old), states.get(self.new))
+                if change is None:
+                    self.summary.unchanged += 1
+                else:
+                    yield orjson.dumps(change, option=orjson.OPT_APPEND_NEWLINE)
 
-    def _walk(self, old: Iterator[Line], new: Iterator[Line]) -> Iterator[bytes]:
-        """Read both outputs side by side, and yield the changes."""
-        before, after = next(old, _END), next(new, _END)
-        while before is not _END or after is not _END:
-            if before[0] < after[0]:
-                change: dict[str, Any] | None = self._deletion(before)
-                before = next(old, _END)
-            elif after[0] < before[0]:
-                change = self._addition(after)
-                after = next(new, _END)
-            else:
-                change = None if before[1] == after[1] else self._edit(before[1], after)
-                self.summary.unchanged += change is None
-                before, after = next(old, _END), next(new, _END)
-            if change is not None:
-                yield orjson.dumps(change, option=orjson.OPT_APPEND_NEWLINE)
-
-    def _deletion(self, line: Line) -> dict[str, Any]:
-        self.summary.count_deleted(self._parse(line))
-        return {"op": "deleted", "Id": line[0]}
-
-    def _addition(self, line: Line) -> dict[str, Any]:
-        self.summary.count_added(self._parse(line))
-        return {"op": "added", "Id": line[0], "document": orjson.Fragment(line[1])}
-
-    def _edit(self, old: bytes, line: Line) -> dict[str, Any] | None:
-        """Return a change; None if only ignored fields differ."""
-        question_id, new = line
-        try:
-            difference = find_difference(self._parse((question_id, old)), self._parse(line))
-        except (AttributeError, KeyError, TypeError) as error:
-            raise self._not_a_document(question_id, error) from None
-        ignored = self.options.ignore
-        if ignored and difference.is_only_in(ignored):
+    def _describe(
+        self, question_id: int, old: bytes | None, new: bytes | None
+    ) -> dict[str, Any] | None:
+        """Return a change, given both states of a document; None if only ignored fields differ."""
+        if old == new:
             return None
-        self.summary.count_changed(difference)
-        return {
-            "op": "changed",
-            "Id": question_id,
-            "fields": difference.fields,
-            "answers": difference.answers,
-            "document": orjson.Fragment(new),
-        }
-
-    def _parse(self, line: Line) -> dict[str, Any]:
         try:
-            document: dict[str, Any] = orjson.loads(line[1])
-        except orjson.JSONDecodeError as error:
-            raise self._not_a_document(line[0], error) from None
-        return document
-
-    def _not_a_document(self, question_id: int, error: Exception) -> OutputError:
-        names = " or ".join(filter(None, (self.old, self.new)))
-        return OutputError(
-            f"{names}: question {question_id} is not a document ({error}); convert the dump again"
-        )
+            difference = find_difference(*(orjson.loads(line or b"{}") for line in (old, new)))
+        except (AttributeError, KeyError, TypeError, orjson.JSONDecodeError) as error:
+            names = " or ".join(filter(None, (self.old, self.new)))
+            raise OutputError(
+                f"{names}: question {question_id} is not a document ({error}); "
+                "convert the dump again"
+            ) from None
+        change: dict[str, Any] = {"op": "changed", "Id": question_id}
+        if old is None or new is None:
+            change["op"] = "added" if old is None else "deleted"
+        elif self.options.ignore and difference.is_only_in(self.options.ignore):
+            return None
+        else:
+            change |= {"fields": difference.fields, "answers": difference.answers}
+        self.summary.count(change["op"], difference)
+        return change if new is None else {**change, "document": orjson.Fragment(new)}
 
 
 def _open(path: str) -> BinaryIO:
@@ -193,10 +164,8 @@ def _open(path: str) -> BinaryIO:
         raise unreadable_output(path, error) from error
 
 
-def _documents(file: BinaryIO | None, read: Callable[[int], object]) -> Iterator[Line]:
+def _read_lines(file: BinaryIO, read: Callable[[int], object]) -> Iterator[Line]:
     """Yield the documents of an output; `read` is called with numbers of compressed bytes read."""
-    if file is None:
-        return
     path, last_id, position = file.name, -(1 << 64), 0
     for number, line in enumerate(read_lines(file), 1):
         question_id = _read_id(line, path, number)
@@ -206,7 +175,7 @@ def _documents(file: BinaryIO | None, read: Callable[[int], object]) -> Iterator
                 "compared only in ascending order of Id; convert the dump again"
             )
         last_id = question_id
-        yield question_id, line.rstrip(b"\n")
+        yield question_id, path, line.rstrip(b"\n")
         if number % _LINES == 0:
             read(file.tell() - position)
             position = file.tell()
