@@ -6,7 +6,7 @@ PYTHON ?= $(if $(filter Windows_NT,$(OS)),python,python3)
 VENV ?= .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
-CORE := setup.py $(wildcard so2docs/parse/native/* so2docs/dump/native/*)
+CORE := setup.py $(wildcard so2docs/parse/native/* so2docs/dump/native/* so2docs/extensions/markdown/native/*)
 
 .PHONY: demo test test-long test-spark test-browser test-datasets format docs clean
 

@@ -14,7 +14,7 @@ fuzz: $(VENV)/installed-test
 SANITIZED := build/sanitized
 SANITIZERS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 INCLUDE = -I$(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
-SOURCES := $(wildcard so2docs/parse/native/*.c so2docs/dump/native/*.c)
+SOURCES := $(wildcard so2docs/parse/native/*.c so2docs/dump/native/*.c so2docs/extensions/markdown/native/*.c)
 ARM := aarch64-linux-gnu
 
 $(SANITIZED)/so2docs: $(VENV)/installed-test $(wildcard so2docs/*.py so2docs/*/* so2docs/*/*/*) $(SOURCES)

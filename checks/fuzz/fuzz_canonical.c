@@ -20,7 +20,7 @@ static void *failing_realloc(void *bytes, size_t size)
 #define FIRST_CAPACITY ((size_t)32) /* Small, so that buffers grow often. */
 #include "../../so2docs/parse/native/canonical.c"
 #include "../../so2docs/parse/native/columns.c"
-#include "../../so2docs/parse/native/markdown.c"
+#include "../../so2docs/extensions/markdown/native/markdown.c"
 #include "../../so2docs/parse/native/values.c"
 
 static void add_buffer(const Buffer *bytes)

@@ -62,6 +62,9 @@ _EDITS = CONTENT - {1, 2, 3}
 _SYSTEM = -1
 """Id of the system account."""
 
+_BLOCK_BYTES = 1 << 20
+"""Size of the JSON of a restored block; memory holds the records of a part only once."""
+
 _TEXTS = (("Title", TITLES), ("Tags", TAGS), ("Body", BODIES))
 _ORDER = tuple(POSTS.attributes)
 _COMMENT_SCORE = re.compile(rb',"Score":(?:-?\d+|"(?:[^"\\]|\\.)*")(?=[,}])')
@@ -103,14 +106,11 @@ class _Events:
     later_votes: dict[int, int] = field(default_factory=dict)
     comments: int = 0
 
-    def count(self, kind: int, rank: int) -> None:
-        """Count a comment or votes."""
-        if kind in (VOTE, LATER_VOTE):
-            vote_type, count = unpack_votes(rank)
-            votes = self.votes if kind == VOTE else self.later_votes
-            votes[vote_type] = votes.get(vote_type, 0) + count
-        elif kind == COMMENT:
-            self.comments += 1
+    def count_votes(self, kind: int, rank: int) -> None:
+        """Count the votes of a record."""
+        vote_type, count = unpack_votes(rank)
+        votes = self.votes if kind == VOTE else self.later_votes
+        votes[vote_type] = votes.get(vote_type, 0) + count
 
     def leave_out_later(self, date: Existence) -> None:
         """Leave out the history rows after a date, but note their types."""
@@ -205,7 +205,7 @@ class Restoration:
         )
 
     def restore(self, blocks: Iterable[BlockData], ids: range) -> Iterable[BlockData]:
-        """Yield a block with the posts as they were, and with the rows to nest.
+        """Yield blocks with the posts as they were, and with the rows to nest.
 
         Args:
             blocks: Blocks in the order of the dump.
@@ -215,7 +215,7 @@ class Restoration:
             ValueError, struct.error: Keys and JSON of a block do not match.
         """
         groups = self._gather(blocks, ids)
-        keys, jsons = bytearray(), list[bytes]()
+        keys, json = bytearray(), bytearray()
         for question_id in sorted(groups):
             group = groups.pop(question_id)
             if self._later is not None:
@@ -223,11 +223,14 @@ class Restoration:
             for post in self._restore_group(question_id, group):
                 size_and_kind = len(post.json) << 4 | post.kind
                 keys += KEY.pack(question_id, post.post_id, post.rank, size_and_kind)
-                jsons.append(post.json)
-            for key, json in group.rows:
+                json += post.json
+            for key, row in group.rows:
                 keys += key
-                jsons.append(json)
-        yield bytes(keys), b"".join(jsons)
+                json += row
+            if len(json) >= _BLOCK_BYTES:
+                yield bytes(keys), bytes(json)
+                keys, json = bytearray(), bytearray()
+        yield bytes(keys), bytes(json)
 
     def _gather(self, blocks: Iterable[BlockData], ids: range) -> dict[int, _Group]:
         """Group the records by question; note the rows from which posts are restored."""
@@ -247,30 +250,32 @@ class Restoration:
                     group.events[post_id].revisions.append((rank, json[start:end]))
                 elif kind == LATER:
                     group.events[post_id].later |= 1 << rank
+                elif kind in (VOTE, LATER_VOTE):
+                    group.events[post_id].count_votes(kind, rank)
                 else:
-                    group.events[post_id].count(kind, rank)
-                    if kind in self._nested:
-                        key = keys[number * KEY.size : (number + 1) * KEY.size]
-                        row = json[start:end]
-                        if kind == COMMENT:
-                            row = _COMMENT_SCORE.sub(b"", row)
-                            key = KEY.pack(question_id, post_id, rank, len(row) << 4 | kind)
-                        group.rows.append((key, row))
+                    group.events[post_id].comments += kind == COMMENT
+                if kind in self._nested:
+                    key = keys[number * KEY.size : (number + 1) * KEY.size]
+                    row = json[start:end]
+                    if kind == COMMENT:
+                        row = _COMMENT_SCORE.sub(b"", row)
+                        key = KEY.pack(question_id, post_id, rank, len(row) << 4 | kind)
+                    group.rows.append((key, row))
             if end != len(json):
                 raise ValueError("keys and JSON do not match")
         for question_id, group in groups.items():
             group.drop_moved(question_id)
-            self._count_left_out(group)
+        self._count_left_out([e for group in groups.values() for e in group.events.values()])
         return groups
 
-    def _count_left_out(self, group: _Group) -> None:
+    def _count_left_out(self, events: list[_Events]) -> None:
         """Count the rows that are read only to restore posts."""
-        for events in group.events.values():
-            if COMMENT not in self._nested:
-                self._leave_out_row(COMMENT, events.comments)
-            if VOTE not in self._nested:
-                self._leave_out_row(VOTE, sum(events.votes.values()))
-            self._leave_out_row(VOTE, sum(events.later_votes.values()))
+        if COMMENT not in self._nested:
+            self._leave_out_row(COMMENT, sum(of_post.comments for of_post in events))
+        votes = [of_post.later_votes for of_post in events]
+        if VOTE not in self._nested:
+            votes += [of_post.votes for of_post in events]
+        self._leave_out_row(VOTE, sum(sum(counts.values()) for counts in votes))
 
     def _choose_date(self, group: _Group, later: Existence) -> None:
         """Restore a question as of the later date if it was asked after the first one."""

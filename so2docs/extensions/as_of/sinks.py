@@ -237,27 +237,27 @@ class _HistoryOfDate(_OfDate, NestedSink):
 
     def _add_events(self, rows: Iterable[tuple[int, bytes]]) -> None:
         """File rows, given by post id and JSON; only those to nest are parsed."""
-        keys, jsons, nested, count = bytearray(), bytearray(), list[Row](), 0
-        for count, (post_id, json) in enumerate(rows, 1):  # noqa: B007
-            event_type = int(_TYPE.findall(json)[0])
-            date = match[1].decode() if (match := _DATE.search(json)) else ""
-            self._note_last(date)
+        keys, jsons = bytearray(), bytearray()
+        dates, existing = [""], list[bytes]()
+        for post_id, json in rows:
+            event_type, date = int(_read(_TYPE, json)), _read(_DATE, json)
+            dates.append(date)
             if self._existence.includes(date):
                 kind, record = REVISION, json if event_type in RESTORING else None
-                self._noted[LINKED].update(map(int, _ADDRESS.findall(json)))
-                if self._is_nested:
-                    nested.append(orjson.loads(json))
+                existing.append(json)
             else:
                 kind, record = LATER, self._describe_later(post_id, event_type, date, json)
             if record is not None:
                 keys += KEY.pack(0, post_id, event_type, len(record) << 4 | kind)
                 jsons += record
         self.add_records(bytes(keys), bytes(jsons))
-        self.buffer.filtered += count - len(nested)
-        if nested:
-            made = RecordBuffer()
+        self._note_last(max(dates))
+        self._noted[LINKED].update(map(int, _ADDRESS.findall(b" ".join(existing))))
+        self.buffer.filtered += len(dates) - 1
+        if self._is_nested:
+            made, nested = RecordBuffer(), list(map(orjson.loads, existing))
             table_rows.add_rows(made, self._table, nested, Unknown().find, self._projection)
-            self.buffer.filtered += made.filtered
+            self.buffer.filtered += made.filtered - len(nested)
             for records in made.buckets.values():
                 self.add_records(bytes(records.keys), bytes(records.json))
 
@@ -286,6 +286,12 @@ class _HistoryOfDate(_OfDate, NestedSink):
         )
         if keys:
             self._writer.write(None, keys, b"")
+
+
+def _read(member: re.Pattern[bytes], json: bytes) -> str:
+    """Read a member of a row; empty if the row lacks it."""
+    match = member.search(json)
+    return match[1].decode() if match else ""
 
 
 def choose_sink(table: Table) -> type[RowSink]:

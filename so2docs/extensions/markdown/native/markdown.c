@@ -1,10 +1,10 @@
-/* Convert the HTML of a body to Markdown, in the same steps and with the same names as `markdown.py`.
+/* Convert the HTML of a body to Markdown, in the same steps and with the same names as `conversion.py`.
 
    Plain C, fuzzed without Python. The reference converts bodies with rare content: comments, tables,
    upper-case tags, unusual character references, other tags in code, and emphasis next to characters
    whose category is only in the tables of Unicode. */
 
-#include "core.h"
+#include "../../../parse/native/core.h"
 
 #include <stdio.h>
 
