@@ -13,7 +13,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 # Free-threaded builds have no stable ABI, so they get a separate core.
 HAS_STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
-NATIVE = [Path("so2docs") / folder / "native" for folder in ("parse", "dump", "extensions/markdown")]
+NATIVE = [Path("so2docs") / at / "native" for at in ("parse", "dump", "extensions/markdown")]
 
 
 PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
