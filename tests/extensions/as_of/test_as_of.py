@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from as_of import normalize as normalize_body
-from support.dumps import answer, question, row, write_dump
+from support.dumps import answer, question, row
 from support.interruptions import kill_at
 from support.places import DUMPS, NO_DUMPS
+from support.restored import event, restore, split_posts, write_site
 from support.site_over_time import FIRST, LAST, Site
 
 import so2docs
@@ -24,30 +25,16 @@ def normalize(value: Any) -> Any:
     return normalize_body(value) if isinstance(value, str) and "<" in value else value
 
 
-def split_posts(documents: list[Row]) -> dict[int, Row]:
-    """Return questions and answers by id."""
-    posts: dict[int, Row] = {}
-    for document in documents:
-        for post in (document, *document.pop("Answers")):
-            posts[post["Id"]] = post
-    return posts
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Path]:
     site = Site(seed=7)
     return site, site.write(tmp_path_factory.mktemp("site") / "dump")
 
 
-def restored(dump: Path, **options: Any) -> dict[int, Row]:
-    with so2docs.documents(dump, jobs=1, **options) as documents:
-        return split_posts([dict(document) for document in documents])
-
-
 def test_every_evening_of_a_site_is_restored(site: tuple[Site, Path], core: Core) -> None:
     over_time, dump = site
     for day in range(FIRST, LAST + 1, 9):
-        posts = restored(dump, as_of=f"2020-01-{day:02}", core=core)
+        posts = restore(dump, as_of=f"2020-01-{day:02}", core=core)
         expected = over_time.expect(day)
         for post in expected.values():
             post["Body"] = f"<p>{post['Body']}</p>\n"
@@ -56,7 +43,7 @@ def test_every_evening_of_a_site_is_restored(site: tuple[Site, Path], core: Core
 
 def test_nested_rows_are_of_the_date(site: tuple[Site, Path], core: Core) -> None:
     nest, late = "comments,votes,history-text", "2020-01-14T99"
-    for post in restored(site[1], as_of="2020-01-14", nest=nest, core=core).values():
+    for post in restore(site[1], as_of="2020-01-14", nest=nest, core=core).values():
         rows = (*post["Comments"], *post["History"])
         assert all(row["CreationDate"] < late for row in rows)
         assert not any("Score" in comment for comment in post["Comments"])
@@ -76,7 +63,7 @@ def test_nested_rows_are_of_the_date(site: tuple[Site, Path], core: Core) -> Non
 )
 def test_filters_apply_to_the_state(site: tuple[Site, Path], options: Row, passes: Any) -> None:
     over_time, dump = site
-    posts = restored(dump, as_of="2020-01-17", **options)
+    posts = restore(dump, as_of="2020-01-17", **options)
     expected = over_time.expect(17)
     kept = {id_ for id_, post in expected.items() if post["PostTypeId"] == 1 and passes(post)}
     assert {id_ for id_, post in posts.items() if post["PostTypeId"] == 1} == kept
@@ -95,7 +82,7 @@ def test_dropped_users(site: tuple[Site, Path], tmp_path: Path) -> None:
     over_time, dump = site
     users = tmp_path / "users"
     users.write_text("3\n")
-    posts = restored(dump, as_of="2020-01-17", drop_users=users, nest="history")
+    posts = restore(dump, as_of="2020-01-17", drop_users=users, nest="history")
     assert posts
     for post in posts.values():
         entries = (post, *post["History"])
@@ -109,7 +96,7 @@ def test_dropped_users(site: tuple[Site, Path], tmp_path: Path) -> None:
 def test_kept_users(site: tuple[Site, Path]) -> None:
     over_time, dump = site
     expected = over_time.expect(5)
-    posts = restored(dump, as_of="2020-01-05", keep_users="3")
+    posts = restore(dump, as_of="2020-01-05", keep_users="3")
     by_user = [post for post in expected.values() if post["OwnerUserId"] == 3]
     kept = {post.get("ParentId", post["Id"]) for post in by_user}
     assert {id_ for id_, post in posts.items() if post["PostTypeId"] == 1} == kept
@@ -134,15 +121,9 @@ def test_changes_between_two_dates(site: tuple[Site, Path], tmp_path: Path) -> N
 EARLY, LATE, DAY = "2020-01-01T10:00:00.000", "2020-03-01T10:00:00.000", "2020-02-01"
 
 
-def event(number: int, post_id: int, kind: int, date: str, **more: Any) -> bytes:
-    ids = {"Id": number, "PostHistoryTypeId": kind, "PostId": post_id, "RevisionGUID": number}
-    return row(**ids, CreationDate=date, **more)
-
-
 @pytest.fixture
 def odd(tmp_path: Path) -> Path:
     """A dump whose history is incomplete, with merged posts and posts in odd states."""
-    dump = tmp_path / "odd"
     dated = {"CreationDate": EARLY, "Title": "t", "Tags": "<a>", "Score": 9}
     edited = {**dated, "LastEditDate": LATE, "LastActivityDate": LATE}
     posts = [
@@ -179,15 +160,12 @@ def odd(tmp_path: Path) -> Path:
         row(Id=2, PostId=1, VoteTypeId=2, CreationDate=LATE),
         row(Id=3, PostId=2, VoteTypeId=1, CreationDate=LATE),
     ]
-    write_dump(dump / "Posts.xml", *posts)
-    write_dump(dump / "PostHistory.xml", *history)
-    write_dump(dump / "Votes.xml", *votes)
-    return dump
+    return write_site(tmp_path / "odd", posts, history, Votes=votes)
 
 
 def test_unknown_and_odd_texts(odd: Path, tmp_path: Path, core: Core) -> None:
     report = so2docs.convert(odd, tmp_path / "o.jsonl", as_of=DAY, core=core)
-    posts = split_posts([dict(document) for document in so2docs.read(tmp_path / "o.jsonl")])
+    posts = split_posts(so2docs.read(tmp_path / "o.jsonl"))
     bodies = {id_: (post["Body"], post["BodyFrom"]) for id_, post in posts.items()}
     assert bodies == {
         1: ("<p>then</p>\n", "history"),
@@ -210,16 +188,14 @@ def write_edited(dump: Path, text: str, *posts: bytes) -> Path:
     """Write a dump whose question 9 had a text on the date, and later another one."""
     dated = {"CreationDate": EARLY, "LastActivityDate": EARLY}
     edited = question(9, Title="t9", Body="<p>now</p>", **{**dated, "LastEditDate": LATE})
-    write_dump(dump / "Posts.xml", edited, *posts)
-    history = [event(1, 9, 2, EARLY, Text=text), event(2, 9, 5, LATE, Text="now")]
-    write_dump(
-        dump / "PostHistory.xml",
-        *history,
+    history = [
+        event(1, 9, 2, EARLY, Text=text),
+        event(2, 9, 5, LATE, Text="now"),
         event(3, 7, 1, EARLY, Text="then"),
         event(4, 7, 4, LATE, Text="t7"),
-    )
-    write_dump(dump / "Votes.xml", row(Id=1, PostId=9, VoteTypeId=2, CreationDate=EARLY))
-    return dump
+    ]
+    vote = row(Id=1, PostId=9, VoteTypeId=2, CreationDate=EARLY)
+    return write_site(dump, [edited, *posts], history, Votes=[vote])
 
 
 @pytest.mark.parametrize("filters", [{"until": "2020-01-15"}, {"sample": "60%"}, {"min_score": 1}])
@@ -233,10 +209,10 @@ def test_titles_do_not_depend_on_filters(tmp_path: Path, filters: Row, core: Cor
         question(8, Title="t<8", Body="<p>8</p>", **dated),
         question(1, Title="t1", Body="<p>1</p>", **{**dated, "CreationDate": LATE}),
     )
-    everything = restored(dump, as_of=DAY, site="ale.stackexchange.com", core=core)
+    everything = restore(dump, as_of=DAY, site="ale.stackexchange.com", core=core)
     body = everything[9]["Body"]
     assert [">then</a>" in body, ">t&lt;8</a>" in body, ">t1</a>" in body] == [True, True, False]
-    some = restored(dump, as_of=DAY, site="ale.stackexchange.com", core=core, **filters)
+    some = restore(dump, as_of=DAY, site="ale.stackexchange.com", core=core, **filters)
     assert {id_: post["Body"] for id_, post in some.items()} == {9: body}
 
 
@@ -257,9 +233,9 @@ def test_formulas_are_marked_as_in_other_bodies(
     body = other.format(*span)
     marked = question(2, Body=body, CreationDate=EARLY, LastActivityDate=LATE)
     dump = write_edited(tmp_path / "dump", "$a_b$ *c*", marked)
-    posts = restored(dump, as_of=DAY, site=host, core=core)
+    posts = restore(dump, as_of=DAY, site=host, core=core)
     assert posts[9]["Body"] == expected.format(*span)
-    markdown = restored(dump, as_of=DAY, site=host, body="markdown", core=core)
+    markdown = restore(dump, as_of=DAY, site=host, body="markdown", core=core)
     assert markdown[9]["Body"] == "$a_b$ *c*"
 
 
@@ -279,7 +255,7 @@ def test_prices_are_no_formulas(tmp_path: Path, date: str, expected: str, core: 
     """Texts have no formula before the first marked one, and none without TeX between dollars."""
     marked = question(2, Body=MATH.format("3^3"), CreationDate=date)
     dump = write_edited(tmp_path / "dump", PRICES, marked)
-    posts = restored(dump, as_of=DAY, site="ale.stackexchange.com", core=core)
+    posts = restore(dump, as_of=DAY, site="ale.stackexchange.com", core=core)
     assert posts[9]["Body"] == f"<p>{expected}</p>\n"
 
 
@@ -311,19 +287,19 @@ def test_any_legal_form_of_rows_gives_the_same(tmp_path: Path, change: str, core
         other.mkdir(exist_ok=True)
         (other / path.name).write_text("\n".join(rows), "utf-8")
     options: Row = {"as_of": DAY, "site": "ale.stackexchange.com", "core": core}
-    expected = restored(plain, **options)
+    expected = restore(plain, **options)
     assert "math-container" in expected[9]["Body"]
     assert ">t2</a>" in expected[9]["Body"]
-    assert restored(other, **options) == expected
+    assert restore(other, **options) == expected
 
 
 def test_an_unknown_site_is_reported(odd: Path, caplog: pytest.LogCaptureFixture) -> None:
-    restored(odd, as_of=DAY)
+    restore(odd, as_of=DAY)
     message = "addresses of questions stay addresses"
     assert message in caplog.text
     caplog.clear()
-    restored(odd, as_of=DAY, body="markdown")
-    restored(odd, as_of=DAY, site="ale.stackexchange.com")
+    restore(odd, as_of=DAY, body="markdown")
+    restore(odd, as_of=DAY, site="ale.stackexchange.com")
     assert message not in caplog.text
 
 
@@ -355,7 +331,7 @@ def test_missing_tables(odd: Path, tmp_path: Path) -> None:
         so2docs.documents(odd, as_of=DAY)
     (odd / "Votes.xml").unlink()
     report = so2docs.convert(odd, tmp_path / "o.jsonl", as_of=DAY, if_present=True)
-    posts = split_posts([dict(document) for document in so2docs.read(tmp_path / "o.jsonl")])
+    posts = split_posts(so2docs.read(tmp_path / "o.jsonl"))
     assert posts.keys() == {7, 9}
     assert "Score" not in posts[7]
     assert report.strays == {"revision_missing": 5, "question_revision_missing": 2}
@@ -365,9 +341,9 @@ def test_missing_tables(odd: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(not DUMPS.exists(), reason=NO_DUMPS)
 def test_beer_as_it_was_published() -> None:
     later = str(DUMPS / "archives" / "beer.stackexchange.com.7z")
-    then = restored(Path(later), as_of="2016-12-10")
+    then = restore(Path(later), as_of="2016-12-10")
     with so2docs.documents(DUMPS / "beer-2016-12") as documents:
-        published = split_posts([dict(document) for document in documents])
+        published = split_posts(documents)
     assert then.keys() <= published.keys()
 
     def share(name: str, origin: str = "") -> float:

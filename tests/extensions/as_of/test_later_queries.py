@@ -9,10 +9,10 @@ from typing import Any
 
 import py7zr
 import pytest
-from support.dumps import question, row, write_dump
+from support.dumps import question, row
 from support.history_walk import Walk, read_rows
-from support.packed import LZMA2
 from support.places import DUMPS, NO_DUMPS
+from support.restored import check_any_way, event, write_site
 from support.site_over_time import FIRST, LAST, Site
 
 import so2docs
@@ -107,30 +107,21 @@ def test_documents_are_of_their_date(site: tuple[Site, Path], core: Core) -> Non
 
 def test_titles_in_texts_are_of_the_first_date(tmp_path: Path, core: Core) -> None:
     host = "ale.stackexchange.com"
-    dump = tmp_path / host
-    dump.mkdir()
     early, between, late = (f"2020-01-{day}T10:00:00.000" for day in ("05", "15", "25"))
     addresses = " ".join(f"https://{host}/q/{id_}" for id_ in (2, 3, 4))
-    write_dump(
-        dump / "Posts.xml",
+    posts = [
         question(1, Title="t", Body="b", CreationDate=early, LastEditDate=late),
         question(2, Title="new", Body="b", CreationDate=early, LastEditDate=between),
         question(3, Title="later", Body="b", CreationDate=between),
         question(4, Title="fabricated", Body="b", CreationDate=between),
-    )
-    events = [
-        (1, 2, early, addresses),
-        (1, 5, late, "edited"),
-        (2, 1, early, "old"),
-        (2, 4, between, "new"),
     ]
     history = [
-        row(Id=n, PostId=i, PostHistoryTypeId=k, RevisionGUID=n, CreationDate=date, Text=text)
-        for n, (i, k, date, text) in enumerate(events, 1)
+        event(1, 1, 2, early, Text=addresses),
+        event(2, 1, 5, late, Text="edited"),
+        event(3, 2, 1, early, Text="old"),
+        event(4, 2, 4, between, Text="new"),
     ]
-    write_dump(dump / "PostHistory.xml", *history)
-    write_dump(dump / "Votes.xml")
-    write_dump(dump / "PostLinks.xml")
+    dump = write_site(tmp_path / host, posts, history, PostLinks=[])
     make_set(dump, tmp_path / "set", core=core, drop_posts=[4])
     [entry, _] = read_set(tmp_path / "set")["corpus.jsonl"]
     assert entry["text"] == f"old https://{host}/q/3 https://{host}/q/4"
@@ -231,53 +222,24 @@ def test_filters_apply_to_both_states(
 
 
 def test_the_same_bytes_in_any_way(site: tuple[Site, Path], tmp_path: Path) -> None:
-    _, dump = site
-    archive = tmp_path / "dump.7z"  # The posts are the last table that is read.
-    with py7zr.SevenZipFile(archive, "w", filters=LZMA2) as file:
-        for path in sorted(dump.iterdir(), key=lambda path: path.name == "Posts.xml"):
-            file.write(path, path.name)
-    ways: list[tuple[Path, Row]] = [
-        (dump, {"core": "python"}),
-        (dump, {"core": "compiled", "chunk_bytes": 5_000}),
-        (dump, {"core": "compiled", "chunk_bytes": 20_000, "jobs": 2}),
-        (archive, {"core": "python"}),
-        (archive, {"core": "compiled"}),
-    ]
-    outputs = []
-    for number, (source, way) in enumerate(ways):
-        report = make_set(source, tmp_path / str(number), min_score=0, **way)
-        rows = {name: (table.nested, table.filtered) for name, table in report.tables.items()}
-        outputs.append((read_bytes(tmp_path / str(number)), report.filtered, rows))
-    assert outputs[1:] == outputs[:-1]
+    def convert(source: Path, path: Path, **way: Any) -> tuple[so2docs.Report, dict[str, bytes]]:
+        return make_set(source, path, min_score=0, **way), read_bytes(path)
+
+    check_any_way(site[1], tmp_path, convert, (5_000, 20_000))
 
 
 def test_migrated_and_reused_ids(tmp_path: Path, core: Core) -> None:
     """Questions that came to the site between the dates, and rows of a shared id."""
-    dump = tmp_path / "dump"
-    dump.mkdir()
     early, between, late = (f"2020-01-{day}T10:00:00.000" for day in ("05", "15", "25"))
-    texts = {"Title": "t", "Body": "b"}
-    write_dump(
-        dump / "Posts.xml",
-        question(1, CreationDate=early, **texts),
-        question(2, CreationDate=early, **texts),
-        question(3, CreationDate=between, **texts),
-        question(4, CreationDate=between, **texts),
-        question(5, CreationDate=late, **texts),
-    )
+    asked = {1: early, 2: early, 3: between, 4: between, 5: late}
+    posts = [question(id_, CreationDate=date, Title="t", Body="b") for id_, date in asked.items()]
     events = [(1, 2, 36, between), (2, 3, 36, "2020-01-16T10:00:00.000"), (3, 4, 36, late)]
-    history = [
-        row(Id=n, PostId=id_, PostHistoryTypeId=kind, RevisionGUID=f"g{n}", CreationDate=date)
-        for n, id_, kind, date in events
-    ]
-    write_dump(dump / "PostHistory.xml", *history)
-    write_dump(dump / "Votes.xml")
     pairs = [(3, 1), (3, 2), (4, 1), (5, 1), (1, 3), (3, 3)]
     links = [
         row(Id=n, PostId=q, RelatedPostId=id_, LinkTypeId=3, CreationDate=between)
         for n, (q, id_) in enumerate(pairs, 1)
     ]
-    write_dump(dump / "PostLinks.xml", *links)
+    dump = write_site(tmp_path / "dump", posts, [event(*e) for e in events], PostLinks=links)
     make_set(dump, tmp_path / "set", core=core, settings={"queries_until": QUERIES})
     found = read_set(tmp_path / "set")
     assert [entry["_id"] for entry in found["corpus.jsonl"]] == ["1"]

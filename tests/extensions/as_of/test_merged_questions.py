@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import py7zr
 import pyarrow.parquet as pq
 import pytest
-from support.dumps import answer, question, row, write_dump
-from support.packed import LZMA2
+from support.dumps import answer, question, row
+from support.restored import check_any_way, event, write_site
 
 import so2docs
 from so2docs.options.choices import Core
@@ -27,14 +26,8 @@ def date(month: int) -> str:
 
 
 def merge(number: int, post_id: int, month: int, origin: int) -> bytes:
-    return row(
-        Id=number,
-        PostHistoryTypeId=38,
-        PostId=post_id,
-        RevisionGUID=f"g{number}",
-        CreationDate=date(month),
-        Comment=f"from http://ale.stackexchange.com/questions/{origin}/a-title",
-    )
+    comment = f"from http://ale.stackexchange.com/questions/{origin}/a-title"
+    return event(number, post_id, 38, date(month), Comment=comment)
 
 
 def post(id_: int, month: int, parent_id: int = 0) -> bytes:
@@ -47,7 +40,6 @@ def post(id_: int, month: int, parent_id: int = 0) -> bytes:
 @pytest.fixture
 def dump(tmp_path: Path) -> Path:
     """A site with answers that came to other questions: 2 to 3, 5 to FAR, 7 by way of 3 to FAR."""
-    folder = tmp_path / "dump"
     posts = [
         post(1, 1),
         post(2, 2, 3),
@@ -67,7 +59,7 @@ def dump(tmp_path: Path) -> Path:
         merge(4, 7, 5, 1),
         merge(5, 7, 7, 3),
         merge(6, 8, 6, GONE),
-        row(Id=7, PostHistoryTypeId=37, PostId=1, RevisionGUID="g7", CreationDate=date(6)),
+        event(7, 1, 37, date(6)),
         merge(8, FAR, 7, 3),
     ]
     votes = [
@@ -78,11 +70,7 @@ def dump(tmp_path: Path) -> Path:
         row(Id=i, PostId=id_, CreationDate=date(2), Text="t", Score=i)
         for i, id_ in enumerate((2, 5, 6, 7, 8), 1)
     ]
-    write_dump(folder / "Posts.xml", *posts)
-    write_dump(folder / "PostHistory.xml", *history)
-    write_dump(folder / "Votes.xml", *votes)
-    write_dump(folder / "Comments.xml", *comments)
-    return folder
+    return write_site(tmp_path / "dump", posts, history, Votes=votes, Comments=comments)
 
 
 EXPECTED = {
@@ -131,24 +119,12 @@ def test_an_answer_to_a_deleted_question_is_a_stray(dump: Path, tmp_path: Path, 
 
 
 def test_the_same_bytes_in_any_way(dump: Path, tmp_path: Path) -> None:
-    archive = tmp_path / "dump.7z"  # The posts are the last table that is read.
-    with py7zr.SevenZipFile(archive, "w", filters=LZMA2) as file:
-        for path in sorted(dump.iterdir(), key=lambda path: path.name == "Posts.xml"):
-            file.write(path, path.name)
-    ways: list[tuple[Path, Row]] = [
-        (dump, {"core": "python"}),
-        (dump, {"core": "compiled", "chunk_bytes": 300}),
-        (dump, {"core": "compiled", "chunk_bytes": 600, "jobs": 2}),
-        (archive, {"core": "python"}),
-        (archive, {"core": "compiled"}),
-    ]
-    outputs = []
-    for number, (source, way) in enumerate(ways):
-        path, nest = tmp_path / f"{number}.jsonl", "comments,votes,history"
-        report = so2docs.convert(source, path, as_of=date(4), nest=nest, **way)
-        rows = {name: (table.nested, table.filtered) for name, table in report.tables.items()}
-        outputs.append((path.read_bytes(), report.filtered, rows))
-    assert outputs[1:] == outputs[:-1]
+    def convert(source: Path, path: Path, **way: Any) -> tuple[so2docs.Report, bytes]:
+        output, nest = path.with_suffix(".jsonl"), "comments,votes,history"
+        report = so2docs.convert(source, output, as_of=date(4), nest=nest, **way)
+        return report, output.read_bytes()
+
+    check_any_way(dump, tmp_path, convert, (300, 600))
 
 
 def test_flat_tables_follow(dump: Path, tmp_path: Path) -> None:

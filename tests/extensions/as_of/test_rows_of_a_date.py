@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from support.dumps import answer, question, row, write_dump
+from support.dumps import answer, question, row
+from support.restored import event, restore, write_site
 from support.site_over_time import Site
 
 import so2docs
@@ -21,36 +22,12 @@ DAY = "2016-02-29"
 BEFORE = "2016-01-01T00:00:00.000"
 
 
-def restore(dump: Path, **options: Any) -> dict[int, Row]:
-    """Return the restored questions and answers by id."""
-    posts: dict[int, Row] = {}
-    with so2docs.documents(dump, jobs=1, **options) as documents:
-        for document in map(dict[str, Any], documents):
-            posts |= {post["Id"]: post for post in (document, *document.pop("Answers"))}
-    return posts
-
-
 def read_flat(dump: Path, folder: Path, table: str, **options: Any) -> list[Row]:
     """Return the rows of a flat table."""
     so2docs.tables(dump, folder, only=table, jobs=1, force=True, **options)
     [file] = folder.glob("*.parquet")
     rows: list[Row] = pq.read_table(file).to_pylist()
     return rows
-
-
-def write_site(
-    folder: Path, posts: list[bytes], history: list[bytes] | None = None, **tables: list[bytes]
-) -> Path:
-    """Write a dump with posts, history, votes and other tables."""
-    files = {"Posts": posts, "PostHistory": history or [], "Votes": [], **tables}
-    for stem, rows in files.items():
-        write_dump(folder / f"{stem}.xml", *rows)
-    return folder
-
-
-def event(number: int, post_id: int, kind: int, date: str, **more: Any) -> bytes:
-    ids = {"Id": number, "PostHistoryTypeId": kind, "PostId": post_id}
-    return row(**{**ids, "RevisionGUID": f"g{number}", "CreationDate": date, **more})
 
 
 @pytest.mark.parametrize(
@@ -207,3 +184,33 @@ def test_advice_names_only_options_of_the_command(
         so2docs.tables(dump, tmp_path / "new", as_of=BEFORE[:10])
     with pytest.raises(so2docs.OptionError, match=f"{needs} next to the dump$"):
         so2docs.to_sqlite(dump, tmp_path / "o.db", as_of=BEFORE[:10])
+
+
+FIRST = "2020-01-{:02}T00:00:00.000"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "day", "restored"),
+    [
+        ({}, 2, None),
+        ({}, 4, 2),  # Answer 4 was accepted later.
+        ({"AcceptedAnswerId": 2}, 8, 2),  # That of the dump, if it was accepted by then.
+        ({"AcceptedAnswerId": 4}, 8, 4),
+        ({"AcceptedAnswerId": 3}, 8, 4),  # Otherwise that of the latest answer.
+        ({}, 8, 4),
+    ],
+)
+def test_the_acceptance_of_a_date(
+    accepted: dict[str, Any], day: int, restored: int | None, tmp_path: Path
+) -> None:
+    date = {"CreationDate": FIRST.format(1)}
+    posts = [question(1, Title="t", Body="<p>b</p>", Tags="|a|", Score=0, **accepted, **date)]
+    posts += [answer(number, 1, Body="<p>b</p>", Score=0, **date) for number in (2, 3, 4)]
+    history = [event(n, n, 2, FIRST.format(1), Text="b") for n in (1, 2, 3, 4)]
+    votes = [
+        row(Id=n, PostId=post, VoteTypeId=1, CreationDate=FIRST.format(n))
+        for n, post in ((3, 2), (5, 4))
+    ]
+    dump = write_site(tmp_path, posts, history, Votes=votes)
+    question_then = restore(dump, as_of=f"2020-01-{day:02}")[1]
+    assert question_then.get("AcceptedAnswerId") == restored
