@@ -149,7 +149,8 @@ def tables(
     """
     source, where = Source(dump), os.fspath(folder)
     source.check_named("tables are read")
-    _check_is_folder(where)
+    if where == "-":
+        raise OptionError("-: is standard output, not a folder; choose another folder")
     options = read_options(TableOptions, keywords)
     if options.format == "arrow":
         raise OptionError(
@@ -268,13 +269,6 @@ def open_run(
             present = [file.table.name for file in read_first]
             selections |= select_rows(scanner, present, written)
         yield TableRun(options, selections, reader, work, restored, source.published_host())
-
-
-def _check_is_folder(path: str) -> None:
-    """Refuse standard output and files."""
-    if path == "-" or os.path.isfile(path):
-        name = "standard output" if path == "-" else "a file"
-        raise OptionError(f"{path}: is {name}, not a folder; choose another folder")
 
 
 def _find_dialect(system: SqlSystem) -> Dialect:
