@@ -126,7 +126,7 @@ class Source(AbstractContextManager["Source"]):
             found.append(self._find(table, path))
         return found
 
-    def find_tables(self, only: Iterable[str] = (), advice: str = "") -> list[TableFile]:
+    def find_tables(self, only: Iterable[str] = ()) -> list[TableFile]:
         """Return tables in reading order: those in `only`, or all if it is empty."""
         requested = [*only]
         if not self.is_folder and not self._may_hold_tables():
@@ -140,7 +140,7 @@ class Source(AbstractContextManager["Source"]):
             if path := self.locate(table):
                 found.append(self._find(table, path))
             elif requested:
-                advice = advice or f"choose tables with {flag('only')}"
+                advice = f"choose tables with {flag('only')}"
                 raise self.missing(f"has no {table.file}, and none is next to it", advice)
         if not found:
             raise self.missing("has no table of a Stack Exchange dump")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from hashlib import blake2b
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -143,10 +142,6 @@ def unreadable_output(path: str, error: Exception) -> OutputError:
     return kind(f"{path}: {_unreadable(path, error)}")
 
 
-_PATTERN = re.compile(r"[*?]|\[.*\]")
-"""Matches what shells expand to names of files."""
-
-
 def _unreadable(path: str, error: Exception) -> str:
     reason = getattr(error, "strerror", None) or error
     if is_url(path):
@@ -155,8 +150,6 @@ def _unreadable(path: str, error: Exception) -> str:
         advice = "the name is empty, perhaps from an unset variable; give a file"
     elif isinstance(error, IsADirectoryError):
         return "is a folder; give a file in it"
-    elif isinstance(error, FileNotFoundError) and _PATTERN.search(path):
-        advice = "no file matches; patterns in quotes are not expanded, so give the names of files"
     elif isinstance(error, FileNotFoundError | NotADirectoryError):
         advice = "check the name"
     else:

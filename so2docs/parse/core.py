@@ -135,14 +135,8 @@ def add_fast(data: bytes, buffer: RecordBuffer) -> Added | None:
 
 
 def count_lines(data: bytes) -> int:
-    """Count the line feeds in `data`; this is fast if the lines are long."""
-    if _core is not None:
-        return _core.count_lines(data)
-    count, at = 0, -1
-    # A loop of `find` is four times as fast as `data.count`.
-    while (at := data.find(b"\n", at + 1)) >= 0:
-        count += 1
-    return count
+    """Count the line feeds in `data`."""
+    return data.count(b"\n") if _core is None else _core.count_lines(data)
 
 
 def contains(data: bytes | bytearray, text: bytes, size: int | None = None) -> bool:

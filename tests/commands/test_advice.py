@@ -248,7 +248,6 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 FOLDERS = "it holds a, b; give"
-PATTERN = "no file matches; patterns in quotes are not expanded, so give the names of files"
 
 
 @pytest.mark.parametrize(
@@ -262,9 +261,6 @@ PATTERN = "no file matches; patterns in quotes are not expanded, so give the nam
         ("serve dumps", FOLDERS),
         ("show outputs 1", "is a folder; give a file in it"),
         ("show dumps 1", "dumps: is a folder; give a file in it"),
-        ("show *.gz 1", PATTERN),
-        ("inspect [ab].gz", PATTERN),
-        ("convert *.7z o.jsonl", PATTERN),
         (
             "serve text.db",
             "text.db: is not a database of so2docs (file is not a database)",
@@ -273,7 +269,7 @@ PATTERN = "no file matches; patterns in quotes are not expanded, so give the nam
         ("convert -", "standard input: is empty; download it again, or check the command that"),
     ],
 )
-def test_advice_for_folders_and_patterns(arguments: str, words: str, odd: Path) -> None:
+def test_advice_for_folders(arguments: str, words: str, odd: Path) -> None:
     result = run(*arguments.split(), cwd=odd, code=1)
     assert words in result.stderr
     assert "Traceback" not in result.stderr
@@ -283,8 +279,6 @@ def test_advice_for_folders_and_patterns(arguments: str, words: str, odd: Path) 
 def test_readers_name_what_they_take(read: Callable[[Path], object], odd: Path) -> None:
     with pytest.raises(so2docs.OutputError, match="is a folder; give a file in it"):
         list(read(odd / "outputs"))  # type: ignore[call-overload]
-    with pytest.raises(so2docs.OutputNotFoundError, match="patterns in quotes are not expanded"):
-        list(read(odd / "outputs" / "*.gz"))  # type: ignore[call-overload]
 
 
 def test_a_flag_named_like_a_file(tmp_path: Path) -> None:
