@@ -89,7 +89,8 @@ class StreamedRows:
             if not part:
                 return False
             end = self._size + len(part)
-            self._buffer[self._size : end] = part
+            with memoryview(self._buffer) as view:  # Otherwise, the part would be copied twice.
+                view[self._size : end] = part
             self._size = end
         return True
 
