@@ -21,7 +21,6 @@ from so2docs import merge
 from so2docs.counts import RowCounts
 from so2docs.merge import Document, DocumentBuilder, Records, gather, merge_votes
 from so2docs.nest import Nest, NestedRow, Post
-from so2docs.options.table import Options
 from so2docs.output import formats
 from so2docs.output.compression import compress_lines
 from so2docs.output.formats import OpenSegment
@@ -203,7 +202,7 @@ class JoinedRecords:
 def load_bucket(task: BucketTask, run: RunForm | None = None) -> Iterator[DocumentBuilder]:
     """Read the blocks of a task, and yield the builder that nests their records."""
     options = task.options
-    fields = options.filters.selected
+    fields, site = options.filters.selected, options.site_field
     with nullcontext() if task.users is None else Users(task.users) as users:
         dropped = unpack_ids(options.filters.drop_posts)
         nest = Nest(options.nest, users, fields, dropped) if options.nest else None
@@ -224,7 +223,7 @@ def load_bucket(task: BucketTask, run: RunForm | None = None) -> Iterator[Docume
         builder = DocumentBuilder(
             records,
             options.answers_by,
-            extra=_extra(options),
+            extra=b"" if site is None else orjson.dumps(dict([site]))[1:-1],
             with_answers=fields.has_answers,
             nest=nest,
         )
@@ -246,11 +245,6 @@ def _read_selected(
         else:
             json = reader.read(path, block)[1]
             yield merge.select_questions(keys, json, task.ids, question_ids, counts)
-
-
-def _extra(options: Options) -> bytes:
-    """Return the JSON member with the name of the site; empty if it is not requested."""
-    return b"" if options.site_field is None else orjson.dumps(dict([options.site_field]))[1:-1]
 
 
 def merge_bucket(task: BucketTask) -> BucketResult:

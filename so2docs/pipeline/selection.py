@@ -31,32 +31,30 @@ class Selection:
 
     Attributes:
         lists: Number of keep lists; each must name the question or one of its answers.
-        greatest_key: The greatest key of a question in the sample; None without a sample.
-        last_id: The greatest id of a question within the limit; None without a limit.
+        greatest: The greatest id of a question within a limit, or key of one in a sample; None for
+            all questions.
+        is_sample: Whether the questions are a sample, and not the first ones.
     """
 
     lists: int
-    greatest_key: int | None = None
-    last_id: int | None = None
+    greatest: int | None = None
+    is_sample: bool = False
 
     def includes(self, ids: range) -> bool:
         """Whether all questions of a range are selected."""
-        last = self.last_id
-        is_by_id = not self.lists and self.greatest_key is None
-        return is_by_id and last is not None and ids.stop <= last + 1
+        is_by_id = not self.lists and not self.is_sample
+        return is_by_id and self.greatest is not None and ids.stop <= self.greatest + 1
 
     def choose(self, keys: Iterable[bytes]) -> set[int]:
         """Choose questions of a bucket; `keys` are those of all its blocks."""
-        if self.lists or self.greatest_key is not None:
+        if self.lists or self.is_sample:
             ids = {*self._read_kinds(keys)}
         else:
             ids = {number for of_block in keys for number in integers(of_block)[::_FIELDS]}
-        return {
-            number
-            for number in ids
-            if (self.last_id is None or number <= self.last_id)
-            and (self.greatest_key is None or sample_key(number) <= self.greatest_key)
-        }
+        if self.greatest is None:
+            return ids
+        place = sample_key if self.is_sample else int
+        return {number for number in ids if place(number) <= self.greatest}
 
     def choose_written(self, keys: Iterable[bytes]) -> list[int]:
         """Choose those questions of a bucket that pass the filters, so that they are written."""
@@ -88,10 +86,10 @@ def select(spill: Spill, filters: Filters) -> Selection | None:
     listed = Selection(lists)
     if filters.sample_size is not None:
         sample = choose_sample(_read_written(spill, listed), filters.sample_size)
-        return Selection(lists, max(sample, default=0))
+        return Selection(lists, max(sample, default=0), is_sample=True)
     if filters.limit is not None:
         within = islice(_read_written(spill, listed), filters.limit - 1, None)
-        return Selection(lists, last_id=next(within, _GREATEST_ID))
+        return Selection(lists, next(within, _GREATEST_ID))
     return listed if lists else None
 
 

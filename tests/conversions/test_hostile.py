@@ -4,7 +4,6 @@
 """
 
 import lzma
-import multiprocessing
 import os
 import random
 from collections.abc import Callable
@@ -320,13 +319,6 @@ def test_a_path_too_long_for_the_index(tmp_path: Path) -> None:
     with pytest.raises(so2docs.SpillError, match="choose another work_dir, with a shorter path"):
         so2docs.convert(dump, output, jobs=1)
     assert so2docs.convert(dump, output, jobs=1, work_dir=tmp_path).questions == 1
-
-
-def test_no_process_is_left(tmp_path: Path) -> None:
-    dump = write_dump(tmp_path / "Posts.xml", question(1), b"<row Id=2/>", question(3))
-    with pytest.raises(so2docs.MalformedDumpError):
-        so2docs.convert(dump, tmp_path / "questions.jsonl.gz", jobs=2, chunk_bytes=30)
-    assert not multiprocessing.active_children()
 
 
 def test_a_dump_without_a_question_is_told(tmp_path: Path) -> None:
