@@ -23,7 +23,7 @@ from support.dumps import answer, question, row, write_dump
 from support.flat_oracle import rows_of
 from support.places import CHECKOUT
 from support.readers import import_reader
-from support.servers import make_short_folder, run_postgres
+from support.servers import Command, make_short_folder, run_postgres
 
 import so2docs
 from so2docs.schema import (
@@ -141,31 +141,44 @@ def run_page(name: str, tables: Path, folder: Path, monkeypatch: pytest.MonkeyPa
         Path(path.name).unlink()
 
 
-@contextmanager
-def in_duckdb() -> Iterator[Query]:
-    with duckdb.connect() as connection:
-        yield lambda sql: connection.execute(sql).fetchall()  # type: ignore[no-any-return]
-
-
-@contextmanager
-def in_postgres() -> Iterator[Query]:
+@pytest.fixture(scope="module")
+def client() -> Iterator[Command]:
+    """The client of a PostgreSQL server for all tests of this module."""
     with make_short_folder() as folder, run_postgres(folder) as client:
-        command = [str(part) for part in (*client, "postgres", "-v", "ON_ERROR_STOP=1", "-c")]
+        yield client
 
-        def query(sql: str) -> Rows:
-            is_read = sql.lstrip().startswith(("SELECT", "WITH"))
-            rows = f"SELECT row_to_json(rows) FROM ({sql}) AS rows"
-            done = subprocess.run(
-                [*command, rows if is_read else sql], capture_output=True, text=True, check=False
-            )
-            assert done.returncode == 0, done.stderr
-            lines = done.stdout.split("\n")[:-1] if is_read else []
-            return [
-                tuple(value for _, value in json.loads(line, object_pairs_hook=list))
-                for line in lines
-            ]
 
-        yield query
+@pytest.fixture(params=["duckdb", pytest.param("postgres", marks=pytest.mark.readers)])
+def system(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def query(system: str, request: pytest.FixtureRequest) -> Iterator[Query]:
+    """A function that runs a statement in an empty database, and returns its rows."""
+    if system == "duckdb":
+        with duckdb.connect() as connection:
+            yield lambda sql: connection.execute(sql).fetchall()
+        return
+    words = [str(part) for part in request.getfixturevalue("client")]
+
+    def call(database: str, sql: str) -> str:
+        command = [*words, database, "-v", "ON_ERROR_STOP=1", "-c", sql]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def query(sql: str) -> Rows:
+        if not sql.lstrip().startswith(("SELECT", "WITH")):
+            call("sets", sql)
+            return []
+        lines = call("sets", f"SELECT row_to_json(rows) FROM ({sql}) AS rows").split("\n")[:-1]
+        rows = (json.loads(line, object_pairs_hook=list) for line in lines)
+        return [tuple(value for _, value in row) for row in rows]
+
+    call("postgres", "CREATE DATABASE sets")
+    yield query
+    call("postgres", "DROP DATABASE sets")
 
 
 @contextmanager
@@ -173,12 +186,6 @@ def readable(path: Path) -> Iterator[Path]:
     """Copy a file to where the server, which is another user, can read it."""
     with make_short_folder() as folder:
         yield Path(shutil.copy(path, folder))
-
-
-SYSTEMS = {"duckdb": in_duckdb, "postgres": in_postgres}
-each_system = pytest.mark.parametrize(
-    "system", ["duckdb", pytest.param("postgres", marks=pytest.mark.readers)]
-)
 
 
 def plain(values: Rows, *, empty: Any = "") -> Counter[str]:
@@ -208,47 +215,48 @@ def in_order_of(table: Table, names: Iterable[str], rows: list[dict[str, Any]]) 
     return values
 
 
-@each_system
 def test_sqlstorm(
-    system: str, site: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    system: str,
+    query: Query,
+    site: Path,
+    tables: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     columns = columns_of("sqlstorm")
     run_page("sqlstorm.sql", tables, tmp_path, monkeypatch)
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in columns}
-    with SYSTEMS[system]() as query:
-        query(SCHEMAS["sqlstorm"])
-        for name in columns:
-            with readable(tmp_path / f"{name}.csv") as file:
-                query(f"COPY {name} FROM '{file}' WITH (DELIMITER ',', FORMAT csv, NULL '')")
-        empty = None if system == "duckdb" else ""
-        for table in DUMP.values():
-            rows = rows_of(site / table.file, table)
-            expected = in_order_of(table, columns[table.stem], rows)
-            expected = [tuple(map(_with_line_feeds, entry)) for entry in expected]
-            loaded = query(f"SELECT * FROM {table.stem}")
-            assert plain(loaded, empty=empty) == plain(expected, empty=empty), table.name
+    query(SCHEMAS["sqlstorm"])
+    for name in columns:
+        with readable(tmp_path / f"{name}.csv") as file:
+            query(f"COPY {name} FROM '{file}' WITH (DELIMITER ',', FORMAT csv, NULL '')")
+    empty = None if system == "duckdb" else ""
+    for table in DUMP.values():
+        rows = rows_of(site / table.file, table)
+        expected = in_order_of(table, columns[table.stem], rows)
+        expected = [tuple(map(_with_line_feeds, entry)) for entry in expected]
+        loaded = query(f"SELECT * FROM {table.stem}")
+        assert plain(loaded, empty=empty) == plain(expected, empty=empty), table.name
 
 
 def _with_line_feeds(value: Any) -> Any:
     return value.replace("\r", "") if isinstance(value, str) else value
 
 
-@each_system
 def test_stats_ceb(
-    system: str, site: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    query: Query, site: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = columns_of("stats-ceb")
     run_page("stats-ceb.sql", tables, tmp_path, monkeypatch)
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in columns}
     stems = {table.stem.lower(): table for table in DUMP.values()}
-    with SYSTEMS[system]() as query:
-        query(SCHEMAS["stats-ceb"])
-        for name, names in columns.items():
-            with readable(tmp_path / f"{name}.csv") as file:
-                query(f"COPY {name} FROM '{file}' WITH (FORMAT csv, HEADER)")
-            table = stems[name.lower()]
-            expected = in_order_of(table, names, rows_of(site / table.file, table))
-            assert plain(query(f"SELECT * FROM {name}")) == plain(expected)
+    query(SCHEMAS["stats-ceb"])
+    for name, names in columns.items():
+        with readable(tmp_path / f"{name}.csv") as file:
+            query(f"COPY {name} FROM '{file}' WITH (FORMAT csv, HEADER)")
+        table = stems[name.lower()]
+        expected = in_order_of(table, names, rows_of(site / table.file, table))
+        assert plain(query(f"SELECT * FROM {name}")) == plain(expected)
 
 
 def test_snap(site: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
