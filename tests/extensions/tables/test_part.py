@@ -8,7 +8,9 @@ import json
 import random
 import re
 import reprlib
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -429,3 +431,13 @@ def test_the_ids_of_a_part_are_not_read_for_each_chunk(
 
     count_read("imports")
     assert count_read("t") < 7 * dump.stat().st_size
+
+
+def test_made_up_posts_are_in_no_database(tmp_path: Path) -> None:
+    site = write_site_with_made_up_posts(tmp_path / "site")
+    so2docs.to_sqlite(site, tmp_path / "q.db", drop_fabricated=True)
+    with closing(sqlite3.connect(tmp_path / "q.db")) as database:
+        assert database.execute("SELECT max(Id) FROM posts").fetchone() == (1_000_000_000,)
+        assert not database.execute("SELECT * FROM comments WHERE Id = 5000").fetchall()
+        accepted = database.execute("SELECT AcceptedAnswerId FROM posts WHERE Id = 5001")
+        assert accepted.fetchone() == (None,)
