@@ -205,7 +205,8 @@ def inspect(
     is_licensed = any(file.license is not None for file in files)
     release = _release_of(last_date, has_license_file=is_licensed)
     is_archive = any(file.members for file in files)
-    if is_archive and _should_have_license_file(release) and not is_licensed:
+    # Of the release of 2024-06-30, only some archives have the file.
+    if is_archive and release > _FIRST_WITH_LICENSE_FILE and not is_licensed:
         remarks.append(f"the dump has no {LICENSE_FILE}, which archives of this release have")
     name = without_secrets(source.path)
     remarks.extend(_remarks(name, ordered, last_date))
@@ -321,8 +322,3 @@ def _release_of(last_date: str, *, has_license_file: bool) -> str:
         quarter = (int(last_date[5:7]) - 1) // 3
         release = f"{last_date[:4]}-{('03-31', '06-30', '09-30', '12-31')[quarter]}"
     return max(release, _FIRST_WITH_LICENSE_FILE) if has_license_file else release
-
-
-def _should_have_license_file(release: str) -> bool:
-    """Whether all archives of a release contain `license.txt`; in 2024-06-30, only some do."""
-    return release > _FIRST_WITH_LICENSE_FILE
