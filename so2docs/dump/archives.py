@@ -66,6 +66,7 @@ class Archive(ABC):
         self.name = name
         self.file = file
         self.entries = entries
+        self.names = [entry.name for entry in entries]
         self._lock = threading.Lock()
         self._opened = 0
         self._block = Stream(read_blocks(lambda _: b""))
@@ -82,12 +83,11 @@ class Archive(ABC):
         Raises:
             ArchiveError: No member, an empty member or several members have the table.
         """
-        names = [entry.name for entry in self.entries]
-        matches = members_with(table, names)
+        matches = members_with(table, self.names)
         if not matches:
             raise ArchiveError(
                 self.name,
-                f"has no {table.file}; it holds {join_names(names)}",
+                f"has no {table.file}; it holds {join_names(self.names)}",
                 advice=f"if the site has several archives, give the one with the {table.name}",
             )
         if len(set(matches)) < len(matches):
@@ -102,7 +102,7 @@ class Archive(ABC):
                 f"holds the {table.name} of several sites: {join_names(matches)}",
                 advice="unpack it and convert them one by one",
             )
-        entry = self.entries[names.index(matches[0])]
+        entry = self.entries[self.names.index(matches[0])]
         if not entry.size:
             raise ArchiveError(
                 self.name, f"holds an empty {entry.name}", advice="download it again"

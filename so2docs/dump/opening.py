@@ -99,11 +99,6 @@ class SourceFile:
         with self.open() as file:
             return storage.sample_hash(file, self.identity.size)
 
-    def names(self) -> list[str]:
-        """Return the names of the files in the archive; empty for other files."""
-        archive = self.archive()
-        return [] if archive is None else [entry.name for entry in archive.entries]
-
     def license(self) -> str | None:
         """Read `license.txt` in the archive or next to an uncompressed table; None if missing."""
         archive = self.archive()

@@ -183,14 +183,15 @@ class Source(AbstractContextManager["Source"]):
         name = os.path.basename(file.name)
         prefixes = [table_prefix(other, name) for other in DUMP.values()]
         near = [prefix for prefix in prefixes if prefix is not None]
-        if file.archive() is not None:
-            is_here = bool(members_with(table, file.names()))
+        archive = file.archive()
+        if archive is not None:
+            is_here = bool(members_with(table, archive.names))
         else:
             is_named = table_prefix(table, name) is not None
             is_here = is_named or (not near and has_root(file, table.root))
         if is_here:
             return path
-        if self.is_folder or file.archive() is None:
+        if self.is_folder or archive is None:
             near.append("")
         return _beside(table, os.path.dirname(path) or ".", near, advice)
 
@@ -214,9 +215,10 @@ class Source(AbstractContextManager["Source"]):
         if self.is_folder:
             return _without(self.path, problem, list_folder(self.path), advice)
         file = self.look("" if self.is_stream else self.path)
-        if self.is_stream or file.archive() is None:
+        archive = file.archive()
+        if self.is_stream or archive is None:
             return DumpError(file.name if self.is_stream else self.path, problem, advice=advice)
-        return _without(self.path, problem, file.names(), advice)
+        return _without(self.path, problem, archive.names, advice)
 
 
 def in_reading_order(files: Iterable[TableFile]) -> list[TableFile]:
