@@ -263,6 +263,9 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
     run_process(*command, cwd=tmp_path, code=0)
     titles = [{"title": q["Title"]} for q in so2docs.documents(SAMPLES / "posts.xml")]
     assert jsonl(tmp_path / "t.jsonl") == titles
+    assert "up to date" in run_process(*command, cwd=tmp_path, code=0).stderr
+    module.write_text("def titles(q):\n    yield {'title': q['Title'].upper()}\n")
+    assert "exists" in run_process(*command, cwd=tmp_path, code=1).stderr
 
 
 @pytest.mark.parametrize(
