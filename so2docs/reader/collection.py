@@ -16,12 +16,7 @@ import orjson
 
 from so2docs.counts import plural
 from so2docs.dump.storage import unreadable_output
-from so2docs.errors import (
-    DocumentNotFoundError,
-    OptionError,
-    OutputError,
-    So2docsError,
-)
+from so2docs.errors import DocumentNotFoundError, OptionError, OutputError, So2docsError
 from so2docs.output import index
 from so2docs.output.index import Index, UnfitIndexError, UnusableIndexError
 from so2docs.output.new_files import NewFiles, output_lock
@@ -30,19 +25,6 @@ from so2docs.output.segments import Segment
 from so2docs.progress import log
 from so2docs.reader import missing_index
 from so2docs.reader.reading import SegmentReader
-
-
-def _save_index(output: str, data: bytes) -> bool:
-    """Save an index next to its output; return False if that fails or the output was replaced."""
-    try:
-        with output_lock(output, seconds=0), NewFiles(output) as files:
-            with Path(output).open("rb") as file:
-                Index(data).check(file)
-            files.write(index.index_path(output), data)
-    except (OSError, So2docsError):
-        return False
-    return True
-
 
 if TYPE_CHECKING:
     from so2docs.types import Question
@@ -203,6 +185,18 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
                 if any(answer.get("Id") == answer_id for answer in answers):
                     return question_id
         return None
+
+
+def _save_index(output: str, data: bytes) -> bool:
+    """Save an index next to its output; return False if that fails or the output was replaced."""
+    try:
+        with output_lock(output, seconds=0), NewFiles(output) as files:
+            with Path(output).open("rb") as file:
+                Index(data).check(file)
+            files.write(index.index_path(output), data)
+    except (OSError, So2docsError):
+        return False
+    return True
 
 
 _ID = re.compile(rb'\{"Id":(-?[0-9]+)[,}]')
