@@ -212,7 +212,8 @@ def is_taken_of(table: str, data: bytes) -> bool:
             del bounties[: len(with_bounty)]
             table_rows.add_votes(reference, part.rows, questions)
         else:
-            table_rows.add_rows(reference, TABLES[table], part.rows, questions)
+            usable = table_rows.reject(reference, TABLES[table], part.rows)
+            table_rows.add_rows(reference, TABLES[table], usable, questions)
     assert (compiled, added) == (reference, (count, last_id)), data
     assert not bounties, data
     return True
