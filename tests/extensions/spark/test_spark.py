@@ -176,7 +176,7 @@ def test_urls_are_read_and_written_by_way_of_fsspec(session: Any, tmp_path: Path
     report = on_spark.convert(session, pattern, out, chunk_bytes=700)
     assert reports(report)["strays"].output.startswith("file://")
     assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "plain")
-    assert not [name for name in files_of(tmp_path / "out") if name.endswith(".part")]
+    assert not [name for name in files_of(tmp_path / "out") if ".part" in name]
     assert up_to_date(on_spark.convert(session, pattern, out)) == list(reports(report))
     on_spark.convert(session, pattern, out, force=True)
     assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "again")
