@@ -7,7 +7,7 @@ the file is complete, the index is written; both are renamed together with the o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from io import RawIOBase
 from typing import BinaryIO
 
@@ -56,29 +56,27 @@ class Output:
         self._is_indexed = indexed and path != "-"
         self._index = index.index_path(path)
         self._part = "-"
-        self._is_begun = False
         if path == "-":
             open_standard_output()  # Fail now if it is closed.
 
     @contextmanager
     def _opened(self) -> Iterator[RawIOBase | BinaryIO]:
         """Open the file at its end; a new file gets the header of the stream."""
-        if self.path == "-":
-            with explain(self.path):
-                file = open_standard_output()
-                self._begin(file)
+        is_new = not self.journal.count
+        opened: AbstractContextManager[RawIOBase | BinaryIO]
+        if self.path != "-":
+            self._part = self._files.unfinished(self.path)
+        with explain(self._part):
+            if self.path == "-":
+                opened = nullcontext(open_standard_output())
+            else:
+                opened = open(self._part, "xb" if is_new else "r+b", buffering=0)  # noqa: SIM115
+            with opened as file:
+                if is_new:
+                    write_all(file, stream_header(self.compression))
+                elif self.path != "-":
+                    file.seek(self.journal.end)
                 yield file
-            return
-        self._part = self._files.unfinished(self.path)
-        with explain(self._part), open(self._part, "r+b" if self._is_begun else "xb", 0) as file:
-            file.seek(self.journal.end if self._is_begun else 0)
-            self._begin(file)
-            yield file
-
-    def _begin(self, file: RawIOBase | BinaryIO) -> None:
-        if not self._is_begun:
-            write_all(file, stream_header(self.compression))
-            self._is_begun = True
 
     def write(self, data: bytes) -> None:
         """Buffer bytes; append the buffer as a segment once it has `SEGMENT_BYTES`."""
