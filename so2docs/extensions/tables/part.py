@@ -215,10 +215,8 @@ def _find_posts_to_drop(
     known = (number for number, is_known in zip(ids, is_edited, strict=True) if is_known)
     found.add("existing", known)
     known_posts = IdSet(paths["posts"])
-    owners, parents = (
-        IdSet(paths["users"]).find(posts.column("OwnerUserId")),
-        posts.column("ParentId"),
-    )
+    owners = IdSet(paths["users"]).find(posts.column("OwnerUserId"))
+    parents = posts.column("ParentId")
     tests = [owners, known_posts.find(ids), known_posts.find(parents)]
     if is_kept is not None:
         tests.append([not is_kept(number) for number in ids])
