@@ -6,9 +6,10 @@ import operator
 import os
 import re
 import time
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from so2docs.errors import DocumentNotFoundError, OptionError, OutputError, So2d
 from so2docs.output import index
 from so2docs.output.index import Index, UnfitIndexError, UnusableIndexError
 from so2docs.output.new_files import NewFiles, output_lock
-from so2docs.output.product import read_recipe
 from so2docs.output.segments import Segment
 from so2docs.progress import log
 from so2docs.reader import missing_index
@@ -58,6 +58,8 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
             self.close()
             raise
         self._lines = lru_cache(_CACHED_SEGMENTS)(self._read_lines)
+        # Iterating over values looks up one id after another; this halves the time for it.
+        self._recent: dict[int, bytes] = {}
 
     def _load(self, *, progress: bool) -> Index:
         try:
@@ -72,6 +74,8 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
         except OSError as error:
             raise unreadable_output(self.path, error) from error
         except OutputError as error:
+            from so2docs.output.product import read_recipe  # Needed only for this message.
+
             if (recipe := read_recipe(self.path)) is None:
                 raise
             raise OutputError(
@@ -115,33 +119,12 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
         return self.index.documents
 
     def __iter__(self) -> Iterator[int]:
-        return (question_id for question_id, _ in self._numbered())
-
-    def values(self) -> ValuesView[Question]:
-        """Return a view of the documents; iterating over it streams the file."""
-        return _Values(self)
-
-    def items(self) -> ItemsView[int, Question]:
-        """Return a view of the ids and documents; iterating over it streams the file."""
-        return _Items(self)
-
-    def _numbered(self) -> Iterator[tuple[int, Question]]:
-        """Iterate over pairs of question id and document."""
-        for segment in self.index:
-            with self._bad_lines(segment):
-                for line in self.reader.read(segment).splitlines():
-                    document: Question = orjson.loads(line)
-                    yield document["Id"], document
+        return chain.from_iterable(map(self._lines, self.index))
 
     def _read_lines(self, segment: Segment) -> dict[int, bytes]:
         """Return the line of each question in a segment."""
-        with self._bad_lines(segment):
-            return {_find_id(line): line for line in self.reader.read(segment).splitlines()}
-
-    @contextmanager
-    def _bad_lines(self, segment: Segment) -> Iterator[None]:
         try:
-            yield
+            return {_find_id(line): line for line in self.reader.read(segment).splitlines()}
         except (orjson.JSONDecodeError, KeyError, TypeError):
             raise missing_index.line_error(self.path, segment.offset) from None
 
@@ -170,8 +153,10 @@ class Collection(Mapping[int, "Question"], AbstractContextManager["Collection"])
         return line
 
     def _find(self, question_id: int) -> bytes | None:
-        number = self.index.find(question_id)
-        return None if number is None else self._lines(self.index[number]).get(question_id)
+        lines = self._recent  # Another thread may replace it.
+        if question_id not in lines and (number := self.index.find(question_id)) is not None:
+            lines = self._recent = self._lines(self.index[number])
+        return lines.get(question_id)
 
     def find_question_id(self, answer_id: int) -> int | None:
         """Find the id of the question that an answer belongs to; None if the answer is missing.
@@ -215,24 +200,6 @@ def _integer(post_id: Any) -> int:
         return operator.index(post_id)
     except TypeError:
         raise OptionError(f"the id is {post_id!r}; it must be a whole number") from None
-
-
-class _Values(ValuesView["Question"]):
-    """View of the documents; iteration streams the file instead of looking up each id."""
-
-    _mapping: Collection
-
-    def __iter__(self) -> Iterator[Question]:
-        return (document for _, document in self._mapping._numbered())
-
-
-class _Items(ItemsView[int, "Question"]):
-    """View of the ids and documents; iteration streams the file."""
-
-    _mapping: Collection
-
-    def __iter__(self) -> Iterator[tuple[int, Question]]:
-        return self._mapping._numbered()
 
 
 def open(  # noqa: A001
