@@ -110,12 +110,9 @@ def convert_all(
             when_done(result)
 
     jobs, progress = kwargs.pop("jobs", None), kwargs.pop("progress", False)
-    # Workers may be unable to import a recipe given as a function, so this process makes all
-    # outputs.
-    is_alone = not isinstance(kwargs.get("recipe"), str | None)
     tasks = dump_tasks(_convert, planned, kwargs)
     try:
-        done = run_sites(tasks, jobs, progress=progress, when_done=finish, is_alone=is_alone)
+        done = run_sites(tasks, jobs, progress=progress, when_done=finish)
         if card is not None and any(result.error is None for result in done):
             card.describe_folder(folder, force=run.force)
     finally:

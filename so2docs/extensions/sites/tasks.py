@@ -138,10 +138,9 @@ class SiteTask:
         size: Number of bytes to read, from `input_size`.
         work: Function that does the work; workers import it, so it is defined at module level, or
             is a `partial` of such a function.
-        source: Path of the dump; empty if the input is an output. If it is set, an `OptionError`
-            ends all tasks, and the files of a killed worker are kept, to resume its work.
-        is_divisible: Whether several processes can share the work; `work` then takes the keywords
-            `jobs` and `progress`.
+        source: Path of the dump; empty if the input is an output. If it is set, several processes
+            can share the work, which takes the keywords `jobs` and `progress`. An `OptionError`
+            then ends all tasks, and the files of a killed worker are kept, to resume its work.
     """
 
     site: str
@@ -149,24 +148,23 @@ class SiteTask:
     size: int
     work: Callable[..., Done]
     source: str = ""
-    is_divisible: bool = False
 
     @property
     def is_small(self) -> bool:
         """Whether one process does the work, while others do the work on other sites."""
-        return not self.is_divisible or 0 < self.size < _SMALL
+        return not self.source or 0 < self.size < _SMALL
 
     def run(self, jobs: int | None = 1, *, progress: Shown = False) -> SiteResult:
         """Do the work, and return its result; the `error` of the result is set if the work failed.
 
         Args:
-            jobs: Number of processes for work that is divisible; all cores if None.
-            progress: Show the progress of work that is divisible.
+            jobs: Number of processes for a dump; all cores if None.
+            progress: Show the progress of the work on a dump.
 
         Raises:
             OptionError: An option for a dump is not allowed; this ends all tasks.
         """
-        keywords = {"jobs": jobs, "progress": progress} if self.is_divisible else {}
+        keywords = {"jobs": jobs, "progress": progress} if self.source else {}
         try:
             with about(self.site):
                 done = self.work(**keywords)
@@ -193,29 +191,27 @@ def run_sites(
     *,
     progress: Shown,
     when_done: WhenDone | None,
-    is_alone: bool = False,
     resumes: bool = True,
 ) -> list[SiteResult]:
     """Run a task for each site, and continue if one fails.
 
-    Small tasks run in parallel, each in one process. Large tasks that are divisible run one after
-    the other, each with all processes.
+    Small tasks run in parallel, each in one process. Then the others run one after the other, each
+    with all processes.
 
     Args:
         tasks: The tasks.
         jobs: Worker processes; all cores if None.
         progress: Show a progress bar.
         when_done: Function called with the result of each task as it ends.
-        is_alone: Run divisible tasks in this process, for work that workers cannot import.
         resumes: Whether the same call would skip tasks that are done, because they write files.
 
     Returns:
         The results, in the order of the tasks.
     """
     small = [number for number, task in enumerate(tasks) if task.is_small]
-    together = choose_jobs(jobs, 0, len(small))
-    if is_alone or together == 1:
-        small = [number for number in small if not tasks[number].is_divisible]
+    workers = choose_jobs(jobs, 0, len(small))
+    if workers == 1:
+        small = []
     results: dict[int, SiteResult] = {}
 
     def finish(number: int, result: SiteResult) -> None:
@@ -228,7 +224,7 @@ def run_sites(
     with resumable(resumes), warn_by_kind(), bars:
         if small:
             total = sum(tasks[number].size for number in small)
-            work = closing(_side_by_side([tasks[number] for number in small], together))
+            work = closing(_side_by_side([tasks[number] for number in small], workers))
             try:
                 with bars.step(plural(len(small), "site"), total, total) as bar, work as done:
                     for number, result in zip(small, done, strict=True):
@@ -247,9 +243,6 @@ def run_sites(
 
 def _side_by_side(tasks: list[SiteTask], jobs: int) -> Generator[SiteResult, None, None]:
     """Yield the results of tasks, in order; log the messages of workers with the site."""
-    if jobs == 1:
-        yield from (task.run() for task in tasks)
-        return
     with Workers(jobs) as workers:
         results = workers.run(_run_quietly, tasks, died=_died)
         for task, (result, messages) in zip(tasks, results, strict=True):
@@ -288,7 +281,6 @@ def dump_tasks(
             input_size([source]),
             partial(make, source, output, **kwargs),
             without_secrets(source),
-            is_divisible=True,
         )
         for source, site, output in dumps
     ]
