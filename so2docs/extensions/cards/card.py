@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from so2docs.dump.storage import is_url
 from so2docs.escape import printable
 from so2docs.extensions.cards.manifest import (
     DESCRIBED,
-    FORMAT,
     Manifest,
     load,
     locate,
@@ -31,18 +29,17 @@ from so2docs.options.table import Options
 from so2docs.output.new_files import FOR_SMALL_FILES
 from so2docs.output.part_files import CARD, check_folder, check_replaceable
 from so2docs.output.paths import OutputPaths
-from so2docs.output.provenance import Comparison
 from so2docs.plugin import (
-    UP_TO_DATE,
+    ExistingOutputError,
     NewFiles,
     OptionError,
     OutputError,
-    Product,
-    Provenance,
     flag,
     log,
-    make_record,
 )
+
+SUMS = "SHA256SUMS"
+"""Name of the file with the checksums of all outputs of a folder."""
 
 
 def check_card(names: OutputPaths, options: Options, read: Sequence[str | None]) -> None:
@@ -64,7 +61,12 @@ def check_folder_of_card(
 
     The manifests of `outputs` are not read, because the conversions replace them.
     """
-    Card(folder).check(filter(None, read), force=force)
+    if os.path.exists(folder or "."):  # Otherwise, the conversion will make the folder.
+        check_folder(os.path.join(folder, CARD))
+        for name in (CARD, SUMS):
+            check_replaceable(os.path.join(folder, name), read)
+        if not force:
+            _check_own(folder)
     find_outputs(folder, but={Path(manifest_path(output)) for output in outputs})
 
 
@@ -87,16 +89,73 @@ def write_manifest(names: OutputPaths, read: Sequence[str | None]) -> None:
 
 def describe_folder(folder: str, *, force: bool) -> None:
     """Write the card of a folder unless it is up to date."""
-    card = Card(folder)
     try:
-        card.check(force=force)
-        card.build(force=force, update=True)
+        write_card(folder, force=force)
     except NothingToDescribeError as error:  # Only warn, since the outputs are complete.
         log.warning(error)
 
 
-SUMS = "SHA256SUMS"
-"""Name of the file with the checksums of all outputs of a folder."""
+class NothingToDescribeError(OutputError):
+    """All outputs that the card would describe are empty."""
+
+
+def write_card(folder: str, *, force: bool) -> str:
+    """Write the card and the checksums of a folder unless they are up to date.
+
+    Args:
+        folder: The folder; empty for the current one.
+        force: Replace files that so2docs did not write.
+
+    Returns:
+        The path of the card.
+
+    Raises:
+        ExistingOutputError: A file that so2docs did not write would be replaced.
+        NothingToDescribeError: No output in the folder has a document.
+    """
+    card, sums = os.path.join(folder, CARD), os.path.join(folder, SUMS)
+    with NewFiles(card) as files:
+        for path in (card, sums):
+            files.claim(path, seconds=FOR_SMALL_FILES)
+        if not force:
+            _check_own(folder)
+        # Read under the lock, so that the last of several processes describes all outputs.
+        outputs = find_outputs(folder)
+        if not any(output.documents for output in outputs):
+            raise NothingToDescribeError(
+                f"{folder or '.'}: no card is written, since no output in it has a document"
+            )
+        text = readme_text(title_of(outputs), _by_configuration(outputs))
+        made = {card: printable(text).encode(), sums: checksums(outputs)}
+        if any(_read(path) != data for path, data in made.items()):
+            for path, data in made.items():
+                files.write(path, data)
+    return card
+
+
+def _check_own(folder: str) -> None:
+    """Refuse to replace a card or checksums that so2docs did not write; cards may be empty.
+
+    Checksums without a card are of a run that was killed between both, if they are up to date.
+    """
+    path = os.path.join(folder, CARD)
+    if os.path.exists(path):
+        is_own = _read(path)[: len(START)] in (START, b"")
+        reason = "is not a card"
+    else:
+        path = os.path.join(folder, SUMS)
+        is_own = not os.path.exists(path) or _read(path) == checksums(find_outputs(folder))
+        reason = "is of no card"
+    if not is_own:
+        raise ExistingOutputError(
+            f"{path}: exists and {reason} of so2docs; choose another output, or overwrite with "
+            f"{flag('force', True)}"
+        )
+
+
+def _read(path: str) -> bytes:
+    """Read a file; empty if there is none."""
+    return Path(path).read_bytes() if os.path.exists(path) else b""
 
 
 def checksums(outputs: Iterable[DescribedOutput]) -> bytes:
@@ -109,87 +168,6 @@ def checksums(outputs: Iterable[DescribedOutput]) -> bytes:
             mark = "" if escaped == name else "\\"
             lines.append(f"{mark}{file.sha256}  {escaped}\n")
     return os.fsencode("".join(lines))  # Names need not be UTF-8.
-
-
-class NothingToDescribeError(OutputError):
-    """All outputs that the card would describe are empty."""
-
-
-class Card(Product[str]):
-    """The card and checksums of a folder, compared by bytes, which the manifests determine."""
-
-    is_updated = False
-    patience = FOR_SMALL_FILES
-
-    def __init__(self, folder: str) -> None:
-        super().__init__(os.path.join(folder, CARD), make_record("card", FORMAT, {}, ()))
-        self._folder = folder
-        self._sums = os.path.join(folder, SUMS)
-
-    @property
-    def paths(self) -> list[str]:
-        """The card and the checksums."""
-        return [self.path, self._sums]
-
-    def check(self, read: Iterable[str] = (), *, force: bool) -> None:
-        """Refuse to replace an input, or a file that so2docs did not write."""
-        if not os.path.exists(self._folder or "."):  # The conversion will make the folder.
-            return
-        check_folder(self.path)
-        for path in self.paths:
-            check_replaceable(path, read)
-        if not force and not self._is_card():
-            self.refuse(self.compare())
-
-    def _is_card(self) -> bool:
-        """Whether so2docs wrote the card; also true for an empty file."""
-        if not os.path.isfile(self.path):
-            return False
-        with open(self.path, "rb") as file:
-            return file.read(len(START)) in (START, b"")
-
-    def compare(self) -> Comparison:
-        """Compare the existing card with the one that the manifests in the folder would give."""
-        if not os.path.exists(self.path):
-            # Checksums without a card are of a run that was killed between both.
-            is_own = not os.path.exists(self._sums) or self._has_same_sums()
-            return Comparison("missing" if is_own else "unknown", " and is of no card of so2docs")
-        if not self._is_card():
-            return Comparison("unknown", " and is not a card of so2docs")
-        if Path(self.path).read_bytes() == self._text() and self._has_same_sums():
-            return Comparison(UP_TO_DATE)
-        return Comparison("another input", ", made from other manifests")
-
-    def _has_same_sums(self) -> bool:
-        with suppress(FileNotFoundError):
-            return Path(self._sums).read_bytes() == checksums(find_outputs(self._folder))
-        return False
-
-    def read_record(self) -> Provenance:
-        """Return the requested record, since a card has none of its own."""
-        return self.provenance
-
-    def load(self, record: Provenance) -> str:
-        """Return the path of the card."""
-        return self.path
-
-    def make(self, files: NewFiles) -> str:
-        """Write the card and the checksums, and return the path of the card.
-
-        Manifests are read under the lock on the card. The last of several processes that end at
-        the same time therefore describes all outputs.
-        """
-        files.write(self.path, self._text())
-        files.write(self._sums, checksums(find_outputs(self._folder)))
-        return self.path
-
-    def _text(self) -> bytes:
-        outputs = find_outputs(self._folder)
-        if not any(output.documents for output in outputs):
-            raise NothingToDescribeError(
-                f"{self._folder or '.'}: no card is written, since no output in it has a document"
-            )
-        return printable(readme_text(title_of(outputs), _by_configuration(outputs))).encode()
 
 
 def _by_configuration(outputs: list[DescribedOutput]) -> dict[str, DescribedOutput]:
@@ -215,35 +193,27 @@ def describe_existing(output: str, *, force: bool = False) -> str:
             written.
         OptionError: Cards do not support the format of the output.
     """
-    output = locate(output)
-    manifest = _find_manifest(output)
+    manifest = complete_manifest(output)
     recipe = recipe_of(manifest)
     is_by_site = recipe is not None and recipe.is_by_site
-    card = Card(folder_of_card(OutputPaths(output, None, is_by_site=is_by_site)))
-    card.check(force=force)
-    complete_manifest(output)
-    # Update an existing card, which describes all outputs of the folder.
-    return card.build(force=force, update=True)
+    folder = folder_of_card(OutputPaths(locate(output), None, is_by_site=is_by_site))
+    return write_card(folder, force=force)
 
 
-def complete_manifest(output: str) -> None:
-    """Write the manifest of an existing output if it is missing; check it otherwise."""
+def complete_manifest(output: str) -> Manifest:
+    """Write the manifest of an existing output if it is missing, or else load it; check it."""
     output = locate(output)
-    manifest = _find_manifest(output)
-    if not os.path.exists(manifest_path(output)):
-        manifest.save(output)
-
-
-def _find_manifest(output: str) -> Manifest:
-    """Load the manifest of an output, or make it; check the format and the files."""
     path = manifest_path(output)
-    manifest = load(path) if os.path.exists(path) else Manifest.of_output(output)
+    is_missing = not os.path.exists(path)
+    manifest = Manifest.of_output(output) if is_missing else load(path)
     _check_format(str(manifest.options.get("format")))
     if not manifest.is_in_place(os.path.dirname(output)):
         raise OutputError(
             f"{output}: its files do not match its manifest; convert the dump again with "
             f"{flag('card', True)} and {flag('force', True)}"
         )
+    if is_missing:
+        manifest.save(output)
     return manifest
 
 

@@ -24,7 +24,7 @@ from support.manifests import describe_file, resealed
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.extensions.cards.card import Card, describe_existing
+from so2docs.extensions.cards.card import describe_existing, write_card
 from so2docs.extensions.cards.manifest import load
 from so2docs.output.new_files import output_lock
 
@@ -223,7 +223,7 @@ def test_a_card_of_many_sites_is_small(tmp_path: Path) -> None:
     so2docs.convert(SITE, sites[0] / "train.parquet", recipe="hub", card=True, jobs=1)
     for folder in sites[1:]:
         shutil.copytree(sites[0], folder)
-    Card(str(tmp_path)).build(force=True)
+    write_card(str(tmp_path), force=True)
     assert (tmp_path / "README.md").stat().st_size < 60_000
 
 
@@ -282,7 +282,7 @@ def test_simultaneous_outputs_share_a_card(tmp_path: Path) -> None:
     manifest = manifest_of(tmp_path / "b.jsonl")
     saved = manifest.rename(tmp_path / "saved")
     with output_lock(str(tmp_path / "README.md")):
-        waiting = threading.Thread(target=Card(str(tmp_path)).build, kwargs={"force": True})
+        waiting = threading.Thread(target=write_card, args=[str(tmp_path)], kwargs={"force": True})
         waiting.start()
         time.sleep(0.3)
         saved.rename(manifest)
