@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -381,18 +381,13 @@ class IdList:
     path: str = ""
 
     @property
-    def ids(self) -> frozenset[int]:
-        """The ids as a set."""
-        return _unpack(self.packed)
+    def ids(self) -> array[int]:
+        """The ids, in ascending order."""
+        return array("q", self.packed)
 
     def __str__(self) -> str:
         digest = hashlib.sha256(self.packed).hexdigest()[:12]
         return f"{len(self.ids):,} ids, {digest}"
-
-
-@lru_cache(maxsize=4)
-def _unpack(packed: bytes) -> frozenset[int]:
-    return frozenset(array("q", packed))
 
 
 def id_list(name: str, value: str | os.PathLike[str] | Iterable[int] | None) -> IdList | None:

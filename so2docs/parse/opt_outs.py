@@ -8,7 +8,9 @@ Pure functions over plain bytes and dictionaries.
 from __future__ import annotations
 
 import re
+from array import array
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +224,12 @@ def unpack_ids(listed: IdList | None) -> Ids:
     """Return the ids in a list; an empty set if there is no list."""
     if listed is None:
         return frozenset()
-    return IdSet(listed.path) if listed.path else listed.ids
+    return IdSet(listed.path) if listed.path else _unpack(listed.packed)
+
+
+@lru_cache(maxsize=4)
+def _unpack(packed: bytes) -> frozenset[int]:
+    return frozenset(array("q", packed))
 
 
 def store_lists(options: Options, folder: Path) -> Options:

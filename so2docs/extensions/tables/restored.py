@@ -92,6 +92,6 @@ def restore_posts(source: str, options: TableOptions, folder: str) -> RestoredPo
     kwargs: dict[str, Any] = {name: getattr(options, name) for name in names}
     for name in ("drop_users", "drop_posts"):
         listed = getattr(options, name)
-        kwargs[name] = None if listed is None else sorted(listed.ids)
+        kwargs[name] = None if listed is None else listed.ids
     report = convert(source, path, work_dir=folder, progress=False, **kwargs)
     return RestoredPosts(path, report.rows - report.questions - report.answers)
