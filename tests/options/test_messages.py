@@ -135,6 +135,13 @@ MESSAGES: list[tuple[str, dict[str, Any], str]] = [
     ("q.jsonl", {"answered": "no"}, "answered is 'no'; it must be True or False"),
     ("q.jsonl", {"tables": 3}, "tables is 3; it must be a dictionary or a list of texts"),
     ("q.jsonl", {"work_dir": 3}, "work_dir is 3; it must be text or a path"),
+    ("q.jsonl", {"recipe": len}, "recipe is <.*len>; it must be text"),
+    (
+        "q.jsonl",
+        {"recipe": "qa", "settings": 5},
+        "settings is 5; it must be text or a dictionary or",
+    ),
+    ("q.jsonl", {"recipe": "qa", "settings": {"best": 2}}, "best of qa is 2; it must be true or"),
     ("q.jsonl", {"fields": None, "drop_fields": {"Body": 1}.items()}, "drop_fields is "),
     ("q.jsonl", {"jobs": 0}, "jobs is 0; it must be 1 or more"),
     ("q.jsonl", {"answers_by": "x"}, "answers_by is 'x'; it must be one of: id, votes"),

@@ -394,8 +394,6 @@ def test_typed_columns(odd: Path, tmp_path: Path) -> None:
     rows = pq.read_table(tmp_path / "o.parquet").to_pylist()
     assert [row["BodyFrom"] for row in rows] == ["history", "history", "dump"]
     assert [row["Other"] for row in rows] == [None] * 3
-    with pytest.raises(so2docs.OptionError, match="fields='BodyFrom' needs as_of"):
-        so2docs.documents(odd, fields="Id,BodyFrom")
 
 
 CONVERT = """

@@ -247,29 +247,6 @@ def test_migrated_and_reused_ids(tmp_path: Path, core: Core) -> None:
     assert found["qrels/test.jsonl"] == [{"query-id": "3", "corpus-id": "1", "score": 1}]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"as_of": None}, "queries_until=2020-01-22.* needs as_of"),
-        ({"as_of": "2020-01-22"}, "must be after as_of='2020-01-22'"),
-        ({"as_of": "2020-01"}, "must be after as_of='2020-01-31'"),
-        (
-            {"as_of": "2020-01-22T12:00", "settings": {"queries_until": "2020-01-22T12:00:00"}},
-            "after",
-        ),
-        ({"settings": {"queries_until": "soon"}}, "is 'soon'; it must be a date in UTC"),
-        ({"settings": {"queries_until": "2020-02-30"}}, "must be a date in UTC"),
-        ({"accepted": True}, "contradicts accepted"),
-        ({"recipe": "qa"}, "no such setting"),
-    ],
-)
-def test_dates_that_are_refused(
-    options: Row, message: str, site: tuple[Site, Path], tmp_path: Path
-) -> None:
-    with pytest.raises(so2docs.OptionError, match=message):
-        make_set(site[1], tmp_path / "set", **options)
-
-
 def test_both_dates_are_recorded(site: tuple[Site, Path], tmp_path: Path) -> None:
     _, dump = site
     make_set(dump, tmp_path / "set")

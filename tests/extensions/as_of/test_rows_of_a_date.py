@@ -176,14 +176,6 @@ def test_advice_names_only_options_of_the_command(
     dump = write_site(tmp_path / "dump", [question(1, CreationDate=BEFORE)])
     so2docs.tables(dump, tmp_path / "flat", as_of=BEFORE[:10], only="posts")
     assert caplog.messages[-1].endswith("; put the dump into a folder named after the site")
-    (dump / "PostHistory.xml").unlink()
-    needs = r"as_of needs PostHistory\.xml, which is neither in the dump nor next to it; put it"
-    with pytest.raises(so2docs.OptionError, match=f"{needs} next to the dump$"):
-        so2docs.convert(dump, tmp_path / "new.jsonl", as_of=BEFORE[:10])
-    with pytest.raises(so2docs.OptionError, match=f"{needs} next to the dump$"):
-        so2docs.tables(dump, tmp_path / "new", as_of=BEFORE[:10])
-    with pytest.raises(so2docs.OptionError, match=f"{needs} next to the dump$"):
-        so2docs.to_sqlite(dump, tmp_path / "o.db", as_of=BEFORE[:10])
 
 
 FIRST = "2020-01-{:02}T00:00:00.000"

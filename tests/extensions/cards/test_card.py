@@ -116,25 +116,6 @@ def test_output_card_and_manifest_agree(
 
 
 @pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("gone.jsonl", "gone.jsonl: not found; convert the dump again with --card"),
-        ("plain.jsonl", "plain.jsonl: has no record"),
-        ("bulk.ndjson", "parquet, not elasticsearch"),
-        ("tables", "tables: is a folder; give the name of an output of convert in it"),
-    ],
-)
-def test_outputs_without_a_card(name: str, problem: str, tmp_path: Path) -> None:
-    (tmp_path / "plain.jsonl").write_text("{}\n")
-    (tmp_path / "tables").mkdir()
-    so2docs.convert(SITE, tmp_path / "bulk.ndjson", format="elasticsearch")
-    result = run("card", tmp_path / name)
-    assert result.returncode in (1, 2)
-    assert problem in result.stderr
-    assert not (tmp_path / "README.md").exists()
-
-
-@pytest.mark.parametrize(
     "name", ["two words.jsonl", "a\\b.jsonl", "line\nbreak.jsonl", os.fsdecode(b"caf\xe9.jsonl")]
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse some of these names")
@@ -182,19 +163,6 @@ def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
     manifest_of(output).write_text(json.dumps(resealed(manifest, format=2)))
     with pytest.raises(so2docs.OutputError, match="again with card=True"):
         load(str(manifest_of(output)))
-
-
-@pytest.mark.parametrize("name", ["-", "q.ravendbdump"])
-def test_refuses_a_card_for_unsupported_outputs(tmp_path: Path, name: str) -> None:
-    output = name if name == "-" else tmp_path / name
-    with pytest.raises(so2docs.OptionError, match="card=True"):
-        so2docs.convert(SAMPLES / "posts.xml", output, card=True)
-    assert not list(tmp_path.iterdir())
-    with (
-        (SAMPLES / "posts.xml").open("rb") as dump,
-        pytest.raises(so2docs.OptionError, match="reads the dump a second time"),
-    ):
-        so2docs.convert(dump, tmp_path / "q.jsonl", card=True, restart=True)
 
 
 def test_the_card_of_a_retrieval_set(tmp_path: Path) -> None:

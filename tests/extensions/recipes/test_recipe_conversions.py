@@ -14,7 +14,6 @@ from support import oracle_recipes, oracle_tables
 from support.command import run_process
 from support.formats_read_back import jsonl, without_nulls
 from support.interruptions import stopped
-from support.messages import heard
 from support.places import DUMPS, LONG, NO_DUMPS, SAMPLES
 
 import so2docs
@@ -163,12 +162,6 @@ def needs_links(site: Site) -> None:
         pytest.skip("the dump has no links")
 
 
-@pytest.mark.parametrize("name", ["beir", "duplicates"])
-def test_a_set_needs_links(name: str, tmp_path: Path) -> None:
-    with pytest.raises(so2docs.So2docsError, match=r"PostLinks.xml"):
-        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "set", recipe=name, site="a.com")
-
-
 def pairs_of(folder: Path) -> dict[str, list[Row]]:
     return {path.parent.name: jsonl(path) for path in sorted(folder.glob("*/train.jsonl"))}
 
@@ -266,78 +259,6 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
     assert "up to date" in run_process(*command, cwd=tmp_path, code=0).stderr
     module.write_text("def titles(q):\n    yield {'title': q['Title'].upper()}\n")
     assert "exists" in run_process(*command, cwd=tmp_path, code=1).stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"recipe": "pairs", "format": "mongodb"}, "does not support format='mongodb'"),
-        ({"recipe": "qa", "fields": "Id,Title"}, "recipe='qa' needs CreationDate, which fields or"),
-        (
-            {"recipe": f"{OWN}counted", "format": "parquet"},
-            "needs columns; give a Recipe",
-        ),
-        ({"attribution": True, "drop_fields": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
-        ({"recipe": "qa"}, "cannot be derived from 'samples'"),
-        ({"recipe": "qa", "site": "samples"}, "site is 'samples'"),
-        ({"settings": "best=true"}, "settings needs recipe=NAME"),
-        (
-            {"recipe": "hub", "settings": {"system": "x"}},
-            "settings='system=x': recipe hub has no such setting; it has: best",
-        ),
-        (
-            {"recipe": f"{OWN}counted", "settings": {"best": True}},
-            "it has no settings",
-        ),
-        ({"recipe": "qa", "settings": "best"}, "settings is 'best'; it must be NAME=VALUE"),
-        ({"recipe": "qa", "settings": 5}, "settings is 5; it must be text or a dictionary or a"),
-        ({"recipe": "qa", "settings": {"bset": 1}}, "it has: best; did you mean best?"),
-        ({"recipe": "qa", "settings": {"best": 2}}, "best of qa is 2; it must be true or false"),
-        (
-            {"recipe": "rag", "settings": {"max_length": 0}},
-            "settings max_length of chunks is 0; ",
-        ),
-        ({"recipe": "rag", "settings": "max_length=a"}, "max_length of chunks is 'a'; "),
-        (
-            {"recipe": "chunks", "settings": {"overlap": 2000}},
-            "settings='overlap=2000' must be less than the length of a",
-        ),
-        (
-            {"recipe": "rag", "settings": "tokenizer=none"},
-            "settings='tokenizer=none' cannot be read: No",
-        ),
-        ({"recipe": "rag", "settings": "tokenizer=no/t.json"}, "cannot be read: No such file or"),
-        (
-            {"recipe": "qa", "settings": {"best": True}, "accepted": True},
-            "settings='best=true' and accepted=True contradict each other",
-        ),
-        ({"recipe": "qa", "site_field": "Site"}, "site_field='Site' applies only to documents"),
-        *(
-            ({"recipe": name, "drop_fields": "metadata"}, "drop_fields='metadata' needs a recipe")
-            for name in (None, "chunks", "beir", "duplicates")
-        ),
-        ({"recipe": "thread", "without_linked": True}, "without_linked=True needs split="),
-        ({"recipe": "beir", "settings": "links=all"}, "must be duplicate or linked or both"),
-        (
-            {"recipe": "beir", "settings": {"links": "both"}, "accepted": True},
-            "contradicts accepted",
-        ),
-    ],
-)
-def test_refuses_contradictory_options(options: Row, problem: str, tmp_path: Path) -> None:
-    end = ".parquet" if options.get("format") == "parquet" else ".jsonl"
-    output = tmp_path / ("set" if options.get("recipe") in ("beir", "duplicates") else f"q{end}")
-    with pytest.raises(so2docs.OptionError) as error:
-        so2docs.convert(SAMPLES / "posts.xml", output, **options)
-    assert problem in str(error.value)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_message_names_a_missing_optional_table(tmp_path: Path) -> None:
-    with heard() as messages:
-        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="qa", site="a.com")
-    [message] = messages
-    assert message.startswith("recipe qa: records do not contain the users")
 
 
 def tsv(path: Path) -> list[str]:

@@ -369,25 +369,6 @@ def test_the_recipes_of_the_docs(questions: list[dict[str, Any]]) -> None:
     assert {record["metadata"]["qid"] for record in records} == answered - duplicates
 
 
-@pytest.mark.parametrize(
-    ("recipe", "problem"),
-    [
-        (
-            "nothing",
-            "thread, chunks, hub, beir, duplicates, or package.mod",
-        ),
-        ("no.such.module:f", "no.such.module cannot be imported: No module named 'no'"),
-        ("test_recipes:nothing", "module 'test_recipes' has no attribute 'nothing'"),
-        ("test_recipes:HOST", "is not a function but str"),
-        (titles, "it must be a name, or 'package.module:name' of your own"),
-    ],
-)
-def test_refuses_invalid_recipes(recipe: Any, problem: str) -> None:
-    with pytest.raises(so2docs.OptionError) as error:
-        choose_recipe(recipe)
-    assert problem in str(error.value)
-
-
 NESTED = typed(a=list[typed(b=str)])  # type: ignore[misc]
 
 

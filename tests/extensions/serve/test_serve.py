@@ -326,20 +326,6 @@ def test_the_command_serves_this_machine_alone_and_ends_with_ctrl_c(
     assert rest.strip() == "so2docs: interrupted; no longer serving"
 
 
-def test_rejects_files_other_than_databases_and_dumps(tmp_path: Path) -> None:
-    document = b'{"Id":1,"PostTypeId":1,"Answers":[]}\n'
-    for name, content, message in (
-        ("x.db", None, "cannot be read: No such file"),
-        ("x.db", b"SQLite format 3\x00", "is not a database of so2docs"),
-        ("x.db", b'[{"Id": 1}]', "is not a database of so2docs .file is not a database.; make"),
-        ("x.jsonl", document, "is JSON that so2docs wrote"),
-    ):
-        if content is not None:
-            (tmp_path / name).write_bytes(content)
-        with pytest.raises(so2docs.So2docsError, match=message):
-            open_stores([str(tmp_path / name)])
-
-
 def test_user_names_link_only_to_existing_pages(tmp_path: Path) -> None:
     """A user who only commented has no page in a database without users."""
     path = tmp_path / "q.db"

@@ -64,23 +64,6 @@ def test_a_missing_index_is_made_with_a_message(output: Path) -> None:
     assert run("show", output, 1).stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["nowhere.jsonl.gz", "4"], 1, "nowhere.jsonl.gz: cannot be read: No such file"),
-        (["questions.jsonl.gz"], 2, "missing argument 'ID...'; see so2docs show --help"),
-        (["questions.jsonl.gz", "four"], 2, "'four' is not a valid integer"),
-        (["questions.jsonl.gz", "4", "--jsno"], 2, "--jsno"),
-        ([str(SAMPLES), "4"], 1, "is a folder; give a file in it"),
-    ],
-)
-def test_errors(arguments: list[str], code: int, message: str) -> None:
-    result = run("show", *arguments, code=code)
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
-
-
 def test_the_page_of_an_empty_document() -> None:
     assert as_page({"Id": 4}).splitlines()[0] == "\x1b[1mQuestion 4\x1b[0m"
     assert "0 answers" in as_page({"Id": 4, "Answers": []})

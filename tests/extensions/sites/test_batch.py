@@ -135,13 +135,6 @@ def test_site_field(dumps: Path) -> None:
         assert with_site == without
 
 
-def test_same_output_twice(dumps: Path) -> None:
-    (dumps / "coffee.gz").write_bytes(gzip.compress(PLAIN))
-    with pytest.raises(so2docs.OptionError, match="same output"):
-        so2docs.convert_all([dumps / "coffee", dumps / "coffee.gz"], dumps / "out")
-    assert not (dumps / "out").exists()
-
-
 @pytest.fixture
 def sites(tmp_path: Path) -> list[Path]:
     """Small dumps, some compressed; one is damaged, and the output of one exists."""
@@ -303,5 +296,3 @@ def test_a_site_that_is_not_needed(tmp_path: Path) -> None:
     so2docs.convert(dump, tmp_path / "a.jsonl")
     so2docs.convert(dump, tmp_path / "b.jsonl", site="beer.stackexchange.com")
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
-    with pytest.raises(so2docs.OptionError, match="must be a host"):
-        so2docs.convert(dump, tmp_path / "c.jsonl", site="beer")

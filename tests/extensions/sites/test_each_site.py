@@ -231,33 +231,6 @@ def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     assert documents == list(so2docs.read(new / "beer.jsonl.gz"))
 
 
-def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
-    for name, folder in zip(("OLD", "NEW"), quarters, strict=True):
-        folder.rename(tmp_path / name)
-    (tmp_path / "EMPTY").mkdir()
-    folder_with(tmp_path / "DUMP", posts(1))
-    for words, code, message in (
-        (["diff", "OLD", "NEW/beer.jsonl.gz", "x"], 2, "NEW/beer.jsonl.gz: is a file; give a fol"),
-        (["diff", "OLD/beer.jsonl.gz", "NEW", "x"], 2, "OLD/beer.jsonl.gz: is a file"),
-        (["diff", "OLD", "NEW"], 2, "outputs of several sites go to a folder; give its name"),
-        (["diff", "OLD", "NEW", "-"], 2, "go to a folder"),
-        (["diff", "OLD", "NEW", "NEW"], 2, "NEW: is also an input"),
-        (
-            ["diff", "OLD", "NEW", "NEW/beer.jsonl.gz"],
-            2,
-            "is a file, not a folder; choose another folder",
-        ),
-        (["diff", "OLD", "NEW", "x", "--ignore", "all"], 2, "there is no field 'all'"),
-        (["diff", "OLD", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
-        (["diff", "OLD", "nothing", "x"], 1, "nothing: cannot be read: No such file or directory"),
-        (["diff", "OLD", "DUMP", "x"], 1, "DUMP: is a folder without"),
-    ):
-        result = run(*words, cwd=tmp_path)
-        assert (result.returncode, result.stdout) == (code, ""), words
-        assert message in result.stderr
-        assert not list(tmp_path.glob("x*/*"))
-
-
 def test_each_function_says_what_it_takes(quarters: tuple[Path, Path]) -> None:
     old, _ = quarters
     for function, sources, folder, message in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import pytest
@@ -12,19 +11,6 @@ from support.dumps import question, write_dump
 import so2docs
 
 TAGS = '<tags>\n<row Id="1" TagName="{}" Count="1" />\n</tags>\n'
-
-
-def test_a_folder_of_several_dumps_names_its_dumps(tmp_path: Path) -> None:
-    folder = tmp_path / "2024-04"
-    folder.mkdir()
-    for site in ("beer", "coffee"):
-        plain = write_dump(tmp_path / "Posts.xml", question(1))
-        packed = folder / f"{site}.stackexchange.com-Posts.xml.gz"
-        packed.write_bytes(gzip.compress(plain.read_bytes()))
-    with pytest.raises(so2docs.OptionError, match=r"2024-04/\*\.gz"):
-        so2docs.convert_all([folder], tmp_path / "out")
-    result = run("convert", folder, "--output-dir", tmp_path / "out", code=2)
-    assert f"{folder}/*.gz" in result.stderr
 
 
 @pytest.fixture
@@ -66,9 +52,3 @@ def test_a_database_with_several_tables_counts_once(dumps: list[Path], tmp_path:
     assert len(result.result) == 2
     size = (tmp_path / "out" / dumps[0].name / "tables.db").stat().st_size
     assert result.result.columns()["bytes"] == size
-
-
-@pytest.mark.parametrize("words", [("tables", "a.7z"), ("tables", "a", "b", "c")])
-def test_several_dumps_without_a_folder(words: tuple[str, ...]) -> None:
-    result = run(*words, code=2)
-    assert "--output-dir" in result.stderr

@@ -7,11 +7,8 @@ import pytest
 from support.dumps import strays_of
 from support.formats_read_back import READERS
 from support.formats_read_back import unpacked as of_format
-from support.spark_runs import (
-    assert_same_as_plain,
-    noisy_dump,
-    reports,
-)
+from support.places import SAMPLES
+from support.spark_runs import assert_same_as_plain, noisy_dump, reports
 
 import so2docs
 from so2docs.extensions import spark as on_spark
@@ -81,3 +78,13 @@ def test_lists_are_read_on_the_driver(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     for name in ("keep_users", "keep_posts", "drop_users", "drop_posts"):
         assert sites.check_options("dump", **{name: "users.txt"})[name].ids == {5, 77}
+
+
+@pytest.mark.parametrize("form", ["elasticsearch", "mongodb", "ravendb"])
+def test_colliding_document_ids_of_several_sites(form: Any, tmp_path: Path) -> None:
+    session: Any = None
+    with pytest.raises(so2docs.OptionError, match=f"format='{form}' of several sites needs"):
+        on_spark.convert(
+            session, [SAMPLES / "posts.xml", SAMPLES / "votes.xml"], tmp_path, format=form
+        )
+    assert not list(tmp_path.iterdir())

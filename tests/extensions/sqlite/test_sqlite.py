@@ -350,37 +350,9 @@ def test_a_database_for_each_dump(tmp_path: Path) -> None:
     assert databases == ["rain.stackexchange.com.db", "tea.stackexchange.com.db"]
     second = run("sqlite", *dumps, "databases", "--update", cwd=tmp_path, code=0)
     assert "2 sites: 2 up to date" in second.stderr
-    one = run("sqlite", *dumps, "one.db", cwd=tmp_path, code=2)
-    assert "is the name of one database" in one.stderr
-    last = run("sqlite", *dumps, cwd=tmp_path, code=2)
-    assert "give a folder for the databases last" in last.stderr
     done = run("sqlite", dumps[0], cwd=tmp_path, code=0)
     assert "posts                4 rows -> tea.stackexchange.com.db (" in done.stderr
     assert (tmp_path / "tea.stackexchange.com.db").is_file()
-
-
-REFUSED = [
-    (["nope"], 1, "nope: "),
-    (["posts.jsonl"], 1, "is JSON that so2docs wrote, not a Posts.xml"),
-    (["posts.parquet"], 1, "is a Parquet file, not XML"),
-    (["flat"], 1, "flat: has no table of a Stack Exchange dump; it holds"),
-    (["d", "nope/q.db"], 1, "nope/q.db: the folder nope does not exist"),
-    (["rows.xml", "q.db"], 1, "is truncated"),
-]
-
-
-def test_refuses_unsupported_inputs(tmp_path: Path) -> None:
-    for name in ("posts.jsonl", "posts.parquet"):
-        so2docs.convert(SAMPLES / "posts.xml", tmp_path / name)
-    write_dump(tmp_path / "d" / "Posts.xml", *posts(5))
-    so2docs.tables(tmp_path / "d", tmp_path / "flat", format="jsonl")
-    (tmp_path / "rows.xml").write_bytes((SAMPLES / "posts.xml").read_bytes()[:5000])
-    before = {path.name for path in tmp_path.iterdir()}
-    for arguments, code, message in REFUSED:
-        result = run("sqlite", *arguments, cwd=tmp_path, code=code)
-        assert message in result.stderr
-        assert "Traceback" not in result.stderr
-        assert {path.name for path in tmp_path.iterdir()} == before
 
 
 @pytest.mark.long

@@ -99,5 +99,3 @@ def test_another_form_is_another_table(site: Path, tmp_path: Path) -> None:
     so2docs.tables(site, tmp_path / "out", body="text", only="posts")
     with pytest.raises(so2docs.OutputExistsError, match="body"):
         so2docs.tables(site, tmp_path / "out", only="posts")
-    with pytest.raises(so2docs.OptionError, match="did you mean markdown"):
-        so2docs.tables(site, tmp_path / "out", body="markdwn")

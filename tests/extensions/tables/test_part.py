@@ -247,12 +247,6 @@ def test_unused_tags(tmp_path: Path) -> None:
     assert len(read_back(tmp_path / "tea", DUMP["posts"], "parquet")) == 2
 
 
-def test_a_part_needs_the_posts(tmp_path: Path) -> None:
-    write_dump(tmp_path / "Users.xml", row(Id=1))
-    with pytest.raises(so2docs.DumpError, match=r"has no Posts\.xml"):
-        so2docs.tables(tmp_path, tmp_path / "out", keep_users=[1])
-
-
 def write_random_site(folder: Path, seed: int) -> Path:
     """Write all eight tables, with rows by 12 users about 60 posts."""
     roll = random.Random(seed)
