@@ -63,7 +63,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("command", "message", "code"), COMMANDS, ids=[one[0] for one in COMMANDS])
-def test_refusals(command: str, message: str, code: str, folder: Path, tmp_path: Path) -> None:
+def test_refusals(
+    command: str,
+    message: str,
+    code: str,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
     if command.startswith(("serve", "mcp")):
         pytest.importorskip("starlette")
         pytest.importorskip("mcp")

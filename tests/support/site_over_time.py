@@ -224,11 +224,11 @@ class Site:
     def write(self, folder: Path) -> Path:
         """Write the dump at the end."""
         for table, rows in self.tables.items():
-            write_dump(folder / f"{table}.xml", *(row(**_as_text(values)) for values in rows))
+            write_dump(folder / f"{table}.xml", *(row(**as_text(values)) for values in rows))
         return folder
 
 
-def _as_text(values: Row) -> Row:
+def as_text(values: Row) -> Row:
     """Return the values of a row as in a dump."""
     return {
         name: "".join(f"<{tag}>" for tag in value)

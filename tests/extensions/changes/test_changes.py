@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 from support.command import run, run_python
 from support.dumps import row, write_dump
 from support.messages import heard
+from support.site_over_time import Site, as_text
 
 import so2docs
 from so2docs.errors import OptionError
@@ -24,69 +24,18 @@ from so2docs.output.formats import Format
 Posts = list[dict[str, Any]]
 
 
-def site(questions: int, seed: int = 1) -> Posts:
-    """Make the rows of a made-up site."""
-    chance = random.Random(seed)
-    posts: Posts = []
-    for number in range(questions):
-        question_id = number * 7 + 1
-        posts.append(
-            {
-                "Id": question_id,
-                "PostTypeId": 1,
-                "CreationDate": f"2020-01-{1 + number % 28:02}T00:00:00.000",
-                "Score": chance.randint(-3, 30),
-                "Body": f"<p>{'word ' * chance.randint(1, 60)}{number}</p>",
-                "LastActivityDate": "2020-02-01T00:00:00.000",
-                "Title": f"Question {number}",
-                "Tags": "<a><b>",
-            }
-        )
-        for answer in range(chance.randint(0, 4)):
-            posts.append(
-                {
-                    "Id": question_id + answer + 1,
-                    "PostTypeId": 2,
-                    "ParentId": question_id,
-                    "CreationDate": "2020-01-02T00:00:00.000",
-                    "Score": chance.randint(-3, 30),
-                    "Body": f"<p>answer {answer} to {number}</p>",
-                    "LastActivityDate": "2020-02-01T00:00:00.000",
-                }
-            )
-    return posts
+@cache
+def evening(day: int) -> Posts:
+    """Return the posts of a made-up site at the end of a day."""
+    return [*Site(seed=2).evenings[day].values()]
 
 
-def later(posts: Posts, seed: int, share: float = 0.1) -> Posts:
-    """Change a site to its state at a later date."""
-    chance = random.Random(seed)
-    deleted = {post["Id"] for post in posts if chance.random() < share / 4}
-    questions = [post["Id"] for post in posts if post["PostTypeId"] == 1]
-    posts_later: Posts = []
-    for old in posts:
-        post = dict(old)
-        if post["Id"] in deleted or post.get("ParentId") in deleted:
-            continue
-        if chance.random() < share:
-            post["Score"] += 1
-        if chance.random() < share:
-            post["Body"] += "<p>edited</p>"
-        if chance.random() < share:
-            post["ClosedDate"] = "2021-01-01T00:00:00.000"
-        if post["PostTypeId"] == 1 and chance.random() < share:
-            post["Tags"] = "<c>"
-        if post["PostTypeId"] == 2 and chance.random() < share / 4:
-            post["ParentId"] = chance.choice([q for q in questions if q not in deleted])
-        posts_later.append(post)
-    return posts_later + [
-        {**post, "Id": post["Id"] + 100_000}
-        for post in site(int(len(questions) * share), seed)
-        if post["PostTypeId"] == 1
-    ]
+def changed(posts: Posts, post_id: int, **attributes: Any) -> Posts:
+    return [post | attributes if post["Id"] == post_id else post for post in posts]
 
 
 def dump(path: Path, posts: Posts) -> Path:
-    return write_dump(path, *(row(**post) for post in posts))
+    return write_dump(path, *(row(**as_text(post)) for post in posts))
 
 
 def output(path: Path, posts: Posts, **options: Any) -> Path:
@@ -150,46 +99,39 @@ def in_order(change: dict[str, Any]) -> dict[str, Any]:
     return change
 
 
-def kept_score(posts: Posts) -> Posts:
-    return [{**post, "Score": post["Score"] + 1} for post in posts]
-
-
-PAIRS: dict[str, Callable[[], tuple[Posts, Posts]]] = {
-    "some": lambda: (site(300), later(site(300), 2)),
-    "few": lambda: (site(900), later(site(900), 3, 0.01)),
-    "all equal": lambda: (site(200), site(200)),
-    "all changed": lambda: (site(200), kept_score(site(200))),
-    "nothing in common": lambda: (
-        site(100),
-        [
-            {
-                **p,
-                "Id": p["Id"] + 9000,
-                **({"ParentId": p["ParentId"] + 9000} if "ParentId" in p else {}),
-            }
-            for p in site(100)
-        ],
+LAST_QUESTION = max(post["Id"] for post in evening(28) if post["PostTypeId"] == 1)
+AN_ANSWER = next(post["Id"] for post in evening(28) if post["PostTypeId"] == 2)
+PAIRS: dict[str, tuple[Posts, Posts]] = {
+    "a day": (evening(20), evening(21)),
+    "three weeks": (evening(7), evening(28)),
+    "backwards": (evening(28), evening(7)),
+    "one score": (evening(28), changed(evening(28), LAST_QUESTION, Score=99)),
+    "an answer moved": (evening(28), changed(evening(28), AN_ANSWER, ParentId=LAST_QUESTION)),
+    "all equal": (evening(9), evening(9)),
+    "all changed": (evening(9), [post | {"Score": 99} for post in evening(9)]),
+    "nothing in common": (
+        [post for post in evening(28) if post.get("ParentId", post["Id"]) % 2],
+        [post for post in evening(28) if not post.get("ParentId", post["Id"]) % 2],
     ),
-    "to nothing": lambda: (site(50), []),
-    "from nothing": lambda: ([], site(50)),
-    "backwards": lambda: (later(site(300), 4), site(300)),
+    "to nothing": (evening(9), []),
+    "from nothing": ([], evening(9)),
 }
 
 
 @pytest.mark.parametrize(
     ("pair", "extension"),  # The old output is compressed with gzip.
-    [*((pair, ".jsonl.gz") for pair in PAIRS), ("few", ".jsonl.zst"), ("few", ".jsonl")],
+    [*((pair, ".jsonl.gz") for pair in PAIRS), ("a day", ".jsonl.zst"), ("a day", ".jsonl")],
 )
 def test_changes_equal_the_oracle_and_give_the_new_output(
     pair: str, extension: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Outputs have many segments, most of them equal if few questions change."""
     monkeypatch.setattr(Format, "segment_bytes", 4000)
-    posts = PAIRS[pair]()
+    posts = PAIRS[pair]
     old = output(tmp_path / "old.jsonl.gz", posts[0])
     new = output(tmp_path / f"new{extension}", posts[1])
     with so2docs.open(old) as docs:
-        assert docs.index.count > (10 if pair == "few" else 0) - (not posts[0])
+        assert docs.index.count > (10 if "one" in pair else 0) - (not posts[0])
     with so2docs.diff(old, new) as changes:
         actual = [in_order(change) for change in changes]
     assert actual == compared(old, new)
@@ -207,8 +149,8 @@ def test_changes_equal_the_oracle_and_give_the_new_output(
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Path, Path]:
-    old = output(tmp_path / "old.jsonl.gz", site(300))
-    return old, output(tmp_path / "new.jsonl.gz", later(site(300), 2))
+    old = output(tmp_path / "old.jsonl.gz", evening(7))
+    return old, output(tmp_path / "new.jsonl.gz", evening(28))
 
 
 def test_the_filter_on_the_page_makes_bulk_actions(pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -233,21 +175,17 @@ def test_the_filter_on_the_page_makes_bulk_actions(pair: tuple[Path, Path], tmp_
 
 
 def test_a_change_of_ignored_fields_alone_is_no_change(tmp_path: Path) -> None:
-    posts = site(40)
-    changed = [dict(post) for post in posts]
-    questions = [post for post in changed if post["PostTypeId"] == 1]
-    answers = [post for post in changed if post["PostTypeId"] == 2]
-    questions[0]["Score"] += 1
-    questions[1]["Score"] += 1
-    questions[1]["Title"] = "Another"
-    answers[-1]["Score"] += 1
+    posts = evening(9)
+    first, second = [post["Id"] for post in posts if post["PostTypeId"] == 1][:2]
+    answer = next(p for p in posts if p.get("ParentId", 0) > second)
+    last = answer["ParentId"]
+    later = changed(changed(posts, first, Score=99), second, Score=99, Title="Another")
     old = output(tmp_path / "old.jsonl", posts)
-    new = output(tmp_path / "new.jsonl", changed)
+    new = output(tmp_path / "new.jsonl", changed(later, answer["Id"], Score=99))
     ids = {
         number: [change["Id"] for change in so2docs.diff(old, new, ignore=number)]
         for number in ("", "Score", "Score,Answers.Score", "Answers.Score")
     }
-    first, second, last = questions[0]["Id"], questions[1]["Id"], answers[-1]["ParentId"]
     assert ids == {
         "": [first, second, last],
         "Score": [second, last],
@@ -263,7 +201,7 @@ OTHER_OPTIONS: list[dict[str, Any]] = [
     {"site_field": "Site"},
     {"answers_by": "votes"},
     {"min_score": -100},
-    {"tags": "a"},
+    {"tags": "ale"},
     {"nest": ["comments"]},
 ]
 
@@ -273,8 +211,8 @@ def test_other_options_are_refused(tmp_path: Path, options: dict[str, Any]) -> N
     (tmp_path / "Comments.xml").write_text(
         '<comments>\n<row Id="1" PostId="1" Text="well" UserId="3" />\n</comments>\n'
     )
-    old = output(tmp_path / "old.jsonl.gz", site(60))
-    new = output(tmp_path / "new.jsonl.gz", later(site(60), 2), **options)
+    old = output(tmp_path / "old.jsonl.gz", evening(9))
+    new = output(tmp_path / "new.jsonl.gz", evening(10), **options)
     (name,) = options
     with pytest.raises(OptionError, match=rf"converted with different options \({name}\)"):
         so2docs.diff(old, new).write(tmp_path / "changes.jsonl")
@@ -285,7 +223,7 @@ def test_another_site_is_refused(tmp_path: Path) -> None:
     paths = []
     for name in ("beer.stackexchange.com", "coffee.stackexchange.com"):
         (tmp_path / name).mkdir()
-        dump(tmp_path / name / "Posts.xml", site(40))
+        dump(tmp_path / name / "Posts.xml", evening(3))
         paths.append(tmp_path / f"{name}.jsonl")
         so2docs.convert(tmp_path / name, paths[-1])
     with pytest.raises(OptionError, match=r"the sites are not the same \(\S+, coffee"):
