@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.bzip2_samples import BLOCK, ROWS, find_numbers, samples
 
-from so2docs.dump.bzip2 import _Decoder, decompress_bzip2
+from so2docs.dump.bzip2 import _Decoder, _Input, decompress_bzip2
 from so2docs.dump.layers import Stream
 from so2docs.parse import core
 
@@ -121,6 +121,14 @@ def test_a_block_at_every_bit() -> None:
         assert block is not None
         assert b"".join([block.start, *block.parts]) == ROWS[:5_000]
         assert core.compiled.find_bzip2(shifted, 33 + shift) == block.end
+
+
+@pytest.mark.usefixtures("compiled_only")
+def test_the_first_block_is_found_after_a_short_read() -> None:
+    packed = bz2.compress(ROWS[:5_000])
+    parts = [packed[4:], packed[:4]]
+    data = _Input(lambda size: parts.pop())
+    assert (data.read_header(), data.extend(), data.numbers[0]) == (9, True, 32)
 
 
 @pytest.mark.parametrize(("threads", "level"), [(1, 9), (5, 1)])

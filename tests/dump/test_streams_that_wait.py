@@ -235,6 +235,7 @@ def test_pieces_overwrite_committed_pieces(tmp_path: Path) -> None:
     [posts] = Source(io.BytesIO(DUMP)).find_to_convert([], {})
     rows, paths = bytearray(), set()
     with closing(posts.open()) as dump:
+        assert dump.progress_total(0, ())[1] == 0
         for chunk in dump.chunks(1_200_000, (), tmp_path):
             with chunk.dump.open() as piece:
                 rows += piece.read()

@@ -32,6 +32,8 @@ from so2docs.options.choices import Core
         ("\\begin{document}x\\end{document}", []),
         ("\\begin{align}x", []),
         ("$" + "x" * (MOST_CHARACTERS + 1) + "$ $y$", ["y"]),
+        ("\\(" * 49 + "$x$", ["x"]),
+        ("\\(" * 50 + "$x$", []),
         ("", []),
     ],
 )  # fmt: skip

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from so2docs.extensions.parquet.footer import ThriftReader, write_struct
 from so2docs.extensions.parquet.format import Parquet
 from so2docs.merge import Document
 from so2docs.options.table import OutputForm
@@ -208,3 +209,11 @@ def test_misfits(misfit: dict[str, Any]) -> None:
     else:
         titled = {"Title": None} if "Title" in misfit else {}
         assert row == plain | titled | {"Other": orjson.dumps(misfit).decode()}
+
+
+def test_values_of_a_footer_are_written_as_they_were_read() -> None:
+    """Also those of types that pyarrow does not write for documents."""
+    number, text = (5, -70), (8, b"x" * 200)  # The types of Thrift's compact protocol.
+    inner = {1: (1, None), 2: (3, 200), 3: (7, b"8 bytes."), 4: (9, (3, [1] * 20)), 40: text}
+    values = {1: number, 2: (12, inner), 3: number}
+    assert ThriftReader(bytes(write_struct(values))).struct() == values

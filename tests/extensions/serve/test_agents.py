@@ -135,6 +135,7 @@ def test_a_model_reads_long_answers_and_results_to_their_end(databases: list[Pat
     assert (first + second).count("leaf") == 3_000
     assert "left out" not in second
     assert [re.findall(r"More results: page=(\d)", text) for _, text in pages] == [["2"], [], []]
+    assert not any("narrow the search" in text for _, text in pages)
     assert pages[2] == (True, "Error executing tool search: page is 3, but the last page is 2")
 
 

@@ -266,6 +266,12 @@ def test_messages_name_their_site(quarters: tuple[Path, Path]) -> None:
     assert [text.split(":")[0] for text in messages] == ["beer", "coffee"]
 
 
+@pytest.mark.parametrize("named", ["", "tea: ", "out/tea.jsonl: "])
+def test_errors_name_their_site_once(named: str) -> None:
+    result = so2docs.SiteResult("tea", "out", "failed", error=OutputError(f"{named}is damaged"))
+    assert str(result) == f"{named or 'tea: '}is damaged"
+
+
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
