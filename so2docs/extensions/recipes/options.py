@@ -58,15 +58,6 @@ class RecipeChoice:
         return _resolve(self)
 
     @property
-    def identified_settings(self) -> dict[str, Any]:
-        """The settings in the form that outputs record."""
-        known = find_recipe(self.spec).settings_by_name
-        return {
-            name: value if (identify := known[name].identify) is None else identify(value)
-            for name, value in self.settings
-        }
-
-    @property
     def fingerprint(self) -> str:
         """The recipe's name; for recipes outside this package, also a hash of the module."""
         name = self.spec
@@ -227,8 +218,9 @@ class RecipeOptions(TransformOptions):
             return cls(without_linked=without_linked, attribution=attribution)
         choice = choose_recipe(values["recipe"], settings, accepted=bool(values.get("accepted")))
         choice = replace(choice, has_metadata=METADATA not in values.get("drop_fields", ()))
-        settings_to_record = tuple(choice.identified_settings.items())
-        return cls(choice, settings_to_record, without_linked, attribution)
+        known = choice.recipe.settings_by_name
+        recorded = tuple((name, known[name].identify(value)) for name, value in choice.settings)
+        return cls(choice, recorded, without_linked, attribution)
 
     @property
     def transform(self) -> Recipe:
@@ -244,52 +236,27 @@ class RecipeOptions(TransformOptions):
         Raises:
             OptionError: Two options contradict each other.
         """
-        self._check_shares(options)
-        if METADATA in options.filters.drop_fields:
-            self._check_metadata()
-        fields = options.filters.selected
-        needed: list[str] = []
-        subject = flag("attribution", True)
-        if self.transform.attributed:
-            needed = [*_CREDITED, *(f"Answers.{name}" for name in _CREDITED if fields.has_answers)]
-        if self.recipe is not None:
-            subject = flag("recipe", self.recipe.spec)
-            needed += self.recipe.recipe.fields
-            self._check_form(options, subject)
-            _check_dates(options, self.recipe.recipe.later_until)
-        for path in needed:
-            if not fields.has_whole(path):
-                raise lacks_field(subject, path)
-
-    def _check_shares(self, options: Options) -> None:
+        recipe, fields = self.transform, options.filters.selected
         shares = options.form.split.shares
-        if self.without_linked and (self.recipe is None or shares is None):
-            needed = flag("recipe") if shares else flag("split", "train=0.9,test=0.1")
-            raise OptionError(f"{flag('without_linked', True)} needs {needed}")
-
-    def _check_metadata(self) -> None:
-        recipe = None if self.recipe is None else find_recipe(self.recipe.spec)
-        schema = None if recipe is None else recipe.schema
-        if not recipe or recipe.files or (schema and METADATA not in schema["properties"]):
+        if self.without_linked and not (recipe.name and shares):
+            missing = flag("recipe") if shares else flag("split", "train=0.9,test=0.1")
+            raise OptionError(f"{flag('without_linked', True)} needs {missing}")
+        has_no_metadata = recipe.record and METADATA not in recipe.record.__annotations__
+        if METADATA in options.filters.drop_fields and (
+            not recipe.name or recipe.files or has_no_metadata
+        ):
             raise OptionError(
                 f"{flag('drop_fields', METADATA)} needs a recipe whose records have this column"
             )
-
-    def _check_form(self, options: Options, subject: str) -> None:
-        assert self.recipe is not None
-        name = options.form.format
-        if FORMATS[name].ids:
-            raise OptionError(f"{subject} does not support {flag('format', name)}; use jsonl")
-        if not FORMATS[name].compressed and self.recipe.recipe.schema is None:
-            raise OptionError(
-                f"{subject}: {flag('format', name)} needs columns; give a Recipe with the "
-                "TypedDict of its records instead of a function"
-            )
-        if options.site_field is not None and self.recipe.spec in NAMES:
-            raise OptionError(
-                f"{flag('site_field', options.site_field[0])} applies only to documents, and the "
-                f"records of {subject} have columns of their own; leave it out"
-            )
+        subject = flag("recipe", recipe.name) if recipe.name else flag("attribution", True)
+        needed = list(recipe.fields)
+        if recipe.attributed:
+            needed += (*_CREDITED, *(f"Answers.{name}" for name in _CREDITED if fields.has_answers))
+        for path in needed:
+            if not fields.has_whole(path):
+                raise lacks_field(subject, path)
+        if recipe.name:
+            _check_form(recipe, options, subject)
 
     def prepare(self, report: Report) -> None:
         """Name the recipe in a report, and set the counts of its records to zero."""
@@ -341,12 +308,24 @@ class RecipeOptions(TransformOptions):
         return os.path.join(folder, RECORDS)
 
 
-def _check_dates(options: Options, later: str | None) -> None:
-    as_of = options.filters.as_of
-    if later is None:
-        return
-    setting = flag("settings", f"{QUERIES_UNTIL.name}={later}")
-    if as_of is None:
-        raise OptionError(f"{setting} needs {flag('as_of', 'DATE')}, the date of the corpus")
-    if last_moment(later) <= last_moment(as_of):
-        raise OptionError(f"{setting} must be after {flag('as_of', as_of)}")
+def _check_form(recipe: Recipe, options: Options, subject: str) -> None:
+    """Check that the output can hold the records of a recipe."""
+    name, as_of = options.form.format, options.filters.as_of
+    if FORMATS[name].ids:
+        raise OptionError(f"{subject} does not support {flag('format', name)}; use jsonl")
+    if not FORMATS[name].compressed and recipe.schema is None:
+        raise OptionError(
+            f"{subject}: {flag('format', name)} needs columns; give a Recipe with the TypedDict "
+            "of its records instead of a function"
+        )
+    if options.site_field is not None and recipe.name in NAMES:
+        raise OptionError(
+            f"{flag('site_field', options.site_field[0])} applies only to documents, and the "
+            f"records of {subject} have columns of their own; leave it out"
+        )
+    if recipe.later_until is not None:
+        setting = flag("settings", f"{QUERIES_UNTIL.name}={recipe.later_until}")
+        if as_of is None:
+            raise OptionError(f"{setting} needs {flag('as_of', 'DATE')}, the date of the corpus")
+        if last_moment(recipe.later_until) <= last_moment(as_of):
+            raise OptionError(f"{setting} must be after {flag('as_of', as_of)}")

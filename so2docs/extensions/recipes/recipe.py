@@ -45,7 +45,7 @@ class Setting:
     usually: str = ""
     least: int | None = None
     choices: tuple[str, ...] = ()
-    identify: Callable[[Any], Any] | None = None
+    identify: Callable[[Any], Any] = lambda value: value  # noqa: E731
 
     @property
     def description(self) -> str:
