@@ -66,7 +66,7 @@ MEANT: dict[str, tuple[str, ...]] = {
     "cards": ("--card",),
     "parquet": (".parquet", "tables"),
     "formats": (".ravendbdump",),
-    "markdown": ("--body markdown", "--as-of", "serve", "--recipe pairs"),
+    "markdown": ("--body markdown", "--recipe pairs"),
     "as_of": ("--as-of", "tables"),
     "history": ("--nest history",),
     "remote": ("http:", "spark"),

@@ -15,7 +15,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from so2docs.extensions.markdown.elements import MADE
+from so2docs.extensions.elements import MADE
 
 _SCHEME = re.compile(r"(?:^|[\s*_~(])(https?|ftp)$", re.IGNORECASE)
 _ADDRESS = re.compile(r"://(?=[^\s<./?#:]+\.[^\s<])[^\s<]+")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from so2docs.extensions.as_of.addresses import link_addresses
 from so2docs.extensions.as_of.emphasis import render_emphasis
-from so2docs.extensions.markdown.elements import MADE
+from so2docs.extensions.elements import MADE
 
 _MOST_DEPTH = 16
 """Maximum nesting depth of lists and quotations; deeper ones are text."""

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from so2docs.extensions.as_of import common_mark, markdown_sharp
 from so2docs.extensions.as_of.hidden_formulas import HiddenFormulas
-from so2docs.extensions.markdown.elements import MADE, sanitize
+from so2docs.extensions.elements import MADE, sanitize
 
 FindTitle = Callable[[str, int], str | None]
 """Function that returns the title of a question or of the question of an answer, as HTML text,

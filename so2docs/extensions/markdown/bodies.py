@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from so2docs.extensions.markdown.formulas import formula_sign, sign_in
+from so2docs.extensions.formulas import formula_sign, sign_in
 from so2docs.options.choices import Core
 from so2docs.parse.core import compiled
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from so2docs.escape import remove_comments, unescape
-from so2docs.extensions.markdown.formulas import pieces
+from so2docs.extensions.formulas import pieces
 
 _TOKEN = re.compile(r"<(/?[a-zA-Z][a-zA-Z0-9-]*+)([^<>]*+)>")
 _ATTRIBUTE = re.compile(

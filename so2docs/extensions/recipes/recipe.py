@@ -45,7 +45,7 @@ class Setting:
     usually: str = ""
     least: int | None = None
     choices: tuple[str, ...] = ()
-    identify: Callable[[Any], Any] = lambda value: value  # noqa: E731
+    identify: Callable[[Any], Any] = lambda value: value
 
     @property
     def description(self) -> str:

@@ -19,13 +19,12 @@ from pydantic import Field, ValidationError
 from so2docs import __version__
 from so2docs.domain import site_host
 from so2docs.errors import did_you_mean
-from so2docs.extensions.markdown.conversion import to_markdown
 from so2docs.extensions.serve.bodies import remove_bidi_controls
 from so2docs.extensions.serve.query import END, START, parse
 from so2docs.extensions.serve.store import PAGE, Store, one_deadline, search_all
 from so2docs.extensions.serve.thread import find_license, find_user
 from so2docs.extensions.sqlite.texts import is_html
-from so2docs.plugin import OptionError, So2docsError, plural
+from so2docs.plugin import OptionError, So2docsError, find_hook, plural
 
 CHARACTERS = 20_000
 """Default maximum length of a reply, in characters."""
@@ -261,7 +260,8 @@ def _comments(post: Post, store: Store) -> Iterator[str]:
 def _text(post: Post, store: Store) -> str:
     """Format the body of a post and its comments as Markdown."""
     body = remove_bidi_controls(str(post.get("Body") or ""))
-    parts = [to_markdown(body, store.sign) if is_html(body) else body]
+    to_markdown = find_hook("body markdown")("python", store.about.host)
+    parts = [to_markdown(body) if is_html(body) else body]
     if comments := list(_comments(post, store)):
         parts += ["### Comments", "\n".join(comments)]
     return "\n\n".join(parts)

@@ -18,8 +18,8 @@ import nh3
 from markupsafe import Markup
 
 from so2docs.escape import unescape
-from so2docs.extensions.markdown.elements import ATTRIBUTES
-from so2docs.extensions.markdown.formulas import pieces
+from so2docs.extensions.elements import ATTRIBUTES
+from so2docs.extensions.formulas import pieces
 from so2docs.extensions.serve.links import AFTER_ADDRESS, Link, parse_link
 from so2docs.extensions.serve.mathml import mathml
 from so2docs.extensions.sqlite.texts import is_html

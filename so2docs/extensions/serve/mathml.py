@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from so2docs.extensions.markdown.formulas import MOST_CHARACTERS
+from so2docs.extensions.formulas import MOST_CHARACTERS
 
 _MOST_DEPTH = 200
 """Maximum nesting depth of groups; a deeper formula is shown as its source."""

@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from so2docs.domain import licenses
-from so2docs.extensions.markdown.formulas import without_cut_formula
+from so2docs.extensions.formulas import without_cut_formula
 from so2docs.extensions.serve import thread
 from so2docs.extensions.serve.bodies import Renderer
 from so2docs.extensions.serve.links import Link, find_links

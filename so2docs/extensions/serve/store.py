@@ -19,7 +19,7 @@ import orjson
 
 from so2docs.domain import rank_by_votes
 from so2docs.dump.storage import FileIdentity, identify
-from so2docs.extensions.markdown.formulas import formula_sign, looks_mathematical
+from so2docs.extensions.formulas import formula_sign, looks_mathematical
 from so2docs.extensions.serve.query import (
     COMMON,
     Query,

@@ -10,8 +10,8 @@ import pytest
 from support.golden import THREADS, compare
 
 from so2docs.extensions.as_of.rendering import Renderer
-from so2docs.extensions.markdown.elements import ATTRIBUTES
-from so2docs.extensions.markdown.formulas import formula_sign
+from so2docs.extensions.elements import ATTRIBUTES
+from so2docs.extensions.formulas import formula_sign
 
 STRICT, OLD, FENCED, NEW = "2013-01-01", "2016-01-01", "2019-06-01", "2021-01-01"
 MAIN, META, MATHEMATICS = (

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from so2docs.extensions.markdown.formulas import MOST_CHARACTERS
+from so2docs.extensions.formulas import MOST_CHARACTERS
 from so2docs.extensions.serve.bodies import Renderer
 from so2docs.extensions.serve.mathml import mathml
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from so2docs.extensions.markdown.bodies import make_converter
-from so2docs.extensions.markdown.formulas import (
+from so2docs.extensions.formulas import (
     MOST_CHARACTERS,
     formula_sign,
     looks_mathematical,
@@ -13,6 +12,7 @@ from so2docs.extensions.markdown.formulas import (
     sign_in,
     without_cut_formula,
 )
+from so2docs.extensions.markdown.bodies import make_converter
 from so2docs.options.choices import Core
 
 
