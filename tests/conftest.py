@@ -6,14 +6,15 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.cpu_time import pytest_runtest_call, pytest_terminal_summary  # noqa: F401
-from support.places import CHECKOUT, DUMPS, LONG, NO_DUMPS, SAMPLES, real_dumps
+from support.cpu_time import pytest_runtest_call  # noqa: F401
+from support.places import CHECKOUT, DUMPS, LONG, NO_DUMPS, SAMPLES, published
 
 from so2docs.parse import core as cores
 
@@ -119,19 +120,36 @@ def core(request: pytest.FixtureRequest) -> Iterator[cores.Core]:
         yield name
 
 
-@pytest.fixture(scope="session", params=real_dumps())
-def real_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session")
+def unpack(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """A function that unpacks a published dump once for all processes, and returns its folder."""
+    folders = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folders = folders.parent
+
+    def unpack(source: Path) -> Path:
+        folder = folders / "published" / source.name.removesuffix(".7z")
+        if folder.exists():
+            return folder
+        new = tmp_path_factory.mktemp("unpacked")
+        if source.suffix == ".7z":
+            py7zr = pytest.importorskip("py7zr", reason=f"py7zr is needed to unpack {source.name}")
+            with py7zr.SevenZipFile(source) as archive:
+                archive.extractall(new)
+        for packed in source.glob("*.xml.gz"):
+            (new / packed.stem).write_bytes(gzip.decompress(packed.read_bytes()))
+        folder.parent.mkdir(exist_ok=True)
+        with suppress(OSError):  # Another process was faster.
+            new.rename(folder)
+        return folder
+
+    return unpack
+
+
+@pytest.fixture(scope="session", params=published())
+def real_dump(request: pytest.FixtureRequest, unpack: Callable[[Path], Path]) -> Path:
     """A published ``Posts.xml``, unpacked; a test with this fixture runs once for each dump."""
-    source: Path = request.param
-    posts = tmp_path_factory.mktemp("dump") / "Posts.xml"
-    if source.suffix == ".7z":
-        py7zr = pytest.importorskip("py7zr", reason=f"py7zr is needed to unpack {source.name}")
-        with py7zr.SevenZipFile(source) as archive:
-            archive.extract(path=posts.parent, targets=[posts.name])
-    else:
-        with gzip.open(source) as packed, posts.open("wb") as unpacked:
-            shutil.copyfileobj(packed, unpacked)
-    return posts
+    return unpack(request.param) / "Posts.xml"
 
 
 @pytest.hookimpl(tryfirst=True)  # The hook must run before xdist looks for groups.
@@ -169,15 +187,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def unpacked_dumps(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unpacked_dumps(dumps: Path, unpack: Callable[[Path], Path]) -> Path:
     """A folder with a subfolder for each published dump and its tables."""
-    folder = tmp_path_factory.mktemp("dumps")
-    for packed in dumps.glob("*/*.xml.gz"):
-        file = folder / packed.parent.name / packed.stem
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(gzip.decompress(packed.read_bytes()))
-    for packed in dumps.glob("archives/*.7z"):
-        py7zr = pytest.importorskip("py7zr", reason=f"py7zr is needed to unpack {packed.name}")
-        with py7zr.SevenZipFile(packed) as archive:
-            archive.extractall(folder / packed.stem)
-    return folder
+    folders = [unpack(parameter.values[0]) for parameter in published()]
+    return folders[0].parent

@@ -4,23 +4,20 @@ import gzip
 import json
 import shutil
 import sys
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.command import run
 from support.dumps import row, strays_of, unpacked, write_dump
-from support.interruptions import kill_at, stopped, stopped_between_passes
+from support.interruptions import kill_at, stopped_between_passes
 from support.messages import heard
 from support.oracle_tables import FILES, nest
-from support.places import DUMPS, LONG, NO_DUMPS, is_small
 from support.table_sites import SITE, converted, expected
 
 import so2docs
-from so2docs.scan import table as table_reader
 
-WAYS = [(1, None), (1, 700), (3, 700)]
+WAYS = [(1, None), (1, 700), (2, 700)]
 SETS = [("links",), ("comments", "users"), tuple(FILES)]
 
 
@@ -39,17 +36,22 @@ def test_expected_files_equal_the_oracle() -> None:
 @pytest.mark.usefixtures("core")
 @pytest.mark.parametrize("names", SETS, ids="+".join)
 def test_sample_whichever_way(names: tuple[str, ...], tmp_path: Path) -> None:
-    expected_lines = expected(nest(SITE, names))
-    packed = set()
-    for number, (jobs, chunk_bytes) in enumerate(WAYS if len(names) == len(FILES) else WAYS[:2]):
-        output = tmp_path / str(number) / "questions.jsonl.gz"
-        output.parent.mkdir()
-        actual = converted(SITE, output, names, jobs=jobs, chunk_bytes=chunk_bytes)
-        assert [part.splitlines() for part in actual] == [
-            part.splitlines() for part in expected_lines
-        ]
-        packed.add((output.read_bytes(), strays_of(output).read_bytes()))
-    assert len(packed) == 1
+    oracle, output, files = nest(SITE, names), tmp_path / "questions.jsonl.gz", set()
+    for jobs, chunk_bytes in WAYS if len(names) == len(FILES) else WAYS[:2]:
+        options: dict[str, Any] = {"jobs": jobs, "chunk_bytes": chunk_bytes, "force": True}
+        report = so2docs.convert(SITE, output, nest=names, **options)
+        for path, lines in zip((output, strays_of(output)), expected(oracle), strict=True):
+            assert unpacked(path).splitlines() == lines.splitlines()
+        assert tuple(report.tables) == names
+        for name, counts in report.tables.items():
+            assert (counts.rows, counts.nested) == (oracle.rows[name], oracle.nested[name])
+            assert counts.strays == oracle.reasons[name]
+        files.add((output.read_bytes(), strays_of(output).read_bytes()))
+    assert len(files) == 1
+    if names == tuple(FILES):
+        nested = "comments nested      7 of 14, 3 of 14 rows have no post, strays 4 (comment_inval"
+        assert nested in str(report)
+        assert "users read           8, strays 2 (user_missing_id 1" in str(report)
 
 
 @pytest.mark.usefixtures("core")
@@ -57,23 +59,6 @@ def test_answers_by_votes(tmp_path: Path) -> None:
     actual = converted(SITE, tmp_path / "questions.jsonl.gz", ["all"], jobs=1, answers_by="votes")
     assert actual == expected(nest(SITE, FILES, "votes"))
     assert actual != expected(nest(SITE, FILES))
-
-
-@pytest.mark.parametrize("chunk_bytes", [None, 500])
-def test_report_counts_every_row(chunk_bytes: int | None, tmp_path: Path) -> None:
-    oracle = nest(SITE, FILES)
-    report = so2docs.convert(
-        SITE, tmp_path / "questions.jsonl.gz", jobs=1, nest="all", chunk_bytes=chunk_bytes
-    )
-    assert list(report.tables) == list(FILES)
-    for name, counts in report.tables.items():
-        assert (counts.rows, counts.nested) == (oracle.rows[name], oracle.nested[name])
-        assert counts.strays == oracle.reasons[name]
-    message = (
-        "comments nested      7 of 14, 3 of 14 rows have no post, strays 4 (comment_invalid_id 1"
-    )
-    assert message in str(report)
-    assert "users read           8, strays 2 (user_missing_id 1" in str(report)
 
 
 def test_a_table_of_another_site(site: Path, tmp_path: Path) -> None:
@@ -264,39 +249,6 @@ def test_spill_of_other_tables_is_refused(site: Path, tmp_path: Path) -> None:
     so2docs.convert(site, output, jobs=1, nest=["comments"], restart=True)
 
 
-SPILLED = ["000000-1.blocks", "table4-000000-1.blocks", "posts.map", "users.map", "index.sqlite"]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("file", SPILLED)
-def test_a_changed_byte_in_the_spill_is_detected(file: str, tmp_path: Path) -> None:
-    """In the index, most bytes are free space."""
-    output = tmp_path / "questions.jsonl.gz"
-    at_votes = (table_reader, "read_chunk", lambda task: task.chunk.dump.path.endswith("Votes.xml"))
-    is_early = file == "posts.map"
-    with stopped(*at_votes) if is_early else stopped_between_passes():
-        so2docs.convert(SITE, output, jobs=1, nest="all")
-    spill = output.with_name(output.name + ".spill")
-    before = {path.name: path.read_bytes() for path in spill.iterdir()}
-    data = before[file]
-    places = range(0, len(data), 1 if LONG else max(1, len(data) // 60))
-    noticed = 0
-    for at in places:
-        spill.mkdir(exist_ok=True)
-        for name, was in before.items():
-            (spill / name).write_bytes(was)
-        (spill / file).write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
-        try:
-            so2docs.convert(SITE, output, jobs=1, nest="all", force=True)
-        except so2docs.SpillError as error:
-            named = file in str(error) or file == "index.sqlite"
-            noticed += named and "restart=True" in str(error)
-        else:  # A byte that nobody reads.
-            assert [unpacked(output), unpacked(strays_of(output))] == expected(nest(SITE, FILES))
-    assert noticed == len(places) or file != "000000-1.blocks"
-    assert noticed > len(places) / 2 or file == "index.sqlite"
-
-
 KILL_AT = {
     "comments": "table1-*1-1.blocks",
     "links": "table2-*3-1.blocks",
@@ -323,38 +275,6 @@ def test_killed_while_nesting(
     report = so2docs.convert(folder, output, jobs=1, nest="all")
     assert report.resumed
     assert [unpacked(output), unpacked(strays_of(output))] == expected
-
-
-def _dumps_with_tables() -> list[Any]:
-    paths = sorted([*DUMPS.glob("archives/*.7z"), *{p.parent for p in DUMPS.glob("*/Comments*")}])
-    long = pytest.mark.long
-    return [pytest.param(path, id=path.name, marks=[long] * (not is_small(path))) for path in paths]
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not _dumps_with_tables(), reason=NO_DUMPS)
-@pytest.mark.parametrize("source", _dumps_with_tables())
-def test_published_dumps(source: Path, unpacked_dumps: Path, tmp_path: Path) -> None:
-    folder = unpacked_dumps / source.name.removesuffix(".7z")
-    names = [name for name, file in FILES.items() if (folder / file).exists()]
-    oracle = nest(folder, names)
-    assert oracle.nested["comments"]
-    expected_lines = expected(oracle)
-    for question in so2docs.documents(folder, jobs=1, nest=names):
-        for post in (question, *question["Answers"]):
-            assert len(post["Comments"]) == post["CommentCount"]
-            if "votes" in names:
-                votes = post["Votes"]
-                assert votes.get("UpMod", 0) - votes.get("DownMod", 0) == post["Score"]
-    ways = [(folder, 1, None), (folder, 3, 100_003), (source, 2, None), (folder, 2, 100_003)]
-    for number, (dump, jobs, chunk_bytes) in enumerate(ways):
-        output = tmp_path / str(number) / "questions.jsonl.gz"
-        output.parent.mkdir()
-        core = "python" if number == 3 else "auto"
-        actual = converted(dump, output, names, jobs=jobs, chunk_bytes=chunk_bytes, core=core)
-        for some, others in zip(actual, expected_lines, strict=True):
-            for line, other in zip_longest(some.splitlines(), others.splitlines()):
-                assert line == other
 
 
 def test_a_link_without_a_post_has_its_own_attributes_alone(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from support.dumps import unpacked
 Document = dict[str, Any]
 
 DATES = {"CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "CommunityOwnedDate"}
-LISTS = {"Answers", "Comments", "Links"}
+LISTS = {"Answers", "Comments", "Links", "History", "Editors", "Voters"}
 
 
 def lines(path: Path) -> list[Any]:
@@ -87,7 +87,7 @@ def without_nulls(value: Any) -> Any:
 def _post(row: Document) -> Document:
     post: Document = {}
     for name, value in row.items():
-        if value is None or (name == "Bounties" and not value):
+        if value is None or (name in ("Bounties", "Voters") and not value):
             continue
         if name == "Other":
             post |= json.loads(value)

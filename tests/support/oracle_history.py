@@ -6,7 +6,6 @@ the package.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,7 +72,6 @@ class Histories:
 
     documents: list[Row]
     rows: Counter[str] = field(default_factory=Counter)
-    invariants: Counter[str] = field(default_factory=Counter)
 
 
 def nest(folder: Path, level: str, *, users: bool = False) -> Histories:
@@ -100,8 +98,6 @@ def nest(folder: Path, level: str, *, users: bool = False) -> Histories:
             histories.rows["event_without_post"] += 1
     for post_id, post in posts.items():
         rows = sorted(by_post[post_id], key=lambda row: (row["CreationDate"], row["Id"]))
-        if level == "history-text":
-            histories.invariants += _check(post, rows)
         answers = post.pop("Answers", None)
         post.update(_members(rows, level))
         oracle_tables.name_users(post, users_by_id)
@@ -212,25 +208,6 @@ def _told(row: Row, level: str) -> Row:
         is_told = all(type(voter["Id"]) is int for voter in values["Voters"])
         fields |= values if is_told else {"Text": text}
     return fields
-
-
-def _check(post: Row, rows: list[Row]) -> Counter[str]:
-    """Count the posts that satisfy each rule of real sites, and the posts that do not."""
-    counts: Counter[str] = Counter()
-    texts = {name: [r["Text"] for r in rows if _text_of(r) == name] for name in TEXTS.values()}
-    turns = [row["PostHistoryTypeId"] for row in rows if row["PostHistoryTypeId"] in (10, 11)]
-
-    def note(name: str, holds: Callable[[], bool]) -> None:
-        counts[name if holds() else f"not {name}"] += 1
-
-    note("begins with a body", lambda: any(r["PostHistoryTypeId"] == 2 for r in rows))
-    note("closed as told", lambda: ("ClosedDate" in post) == (turns[-1:] == [10]))
-    if texts["Title"] and "Title" in post:
-        note("last title", lambda: texts["Title"][-1] == post["Title"])
-    if texts["Tags"] and "Tags" in post:
-        tags = sorted(post["Tags"])
-        note("last tags", lambda: sorted(texts["Tags"][-1][1:-1].split("><")) == tags)
-    return counts
 
 
 def _users(folder: Path) -> dict[int, Row]:

@@ -26,15 +26,18 @@ NUMBERS = {
     "links": {"Id", "PostId", "RelatedPostId", "LinkTypeId"},
     "votes": {"Id", "PostId", "VoteTypeId", "UserId", "BountyAmount"},
     "users": {"Id", "Reputation"},
+    "badges": {"Id", "UserId", "Class"},
 }
 REQUIRED = {
     "comments": {"Id": "id", "PostId": "post_id"},
     "links": {"Id": "id", "PostId": "post_id"},
     "votes": {"PostId": "post_id", "VoteTypeId": "vote_type_id"},
     "users": {"Id": "id"},
+    "badges": {"UserId": "user_id", "Class": "class"},
 }
 KEYS = {"comments": "Comments", "links": "Links"}
 USER_KEYS = {"OwnerUserId": "Owner", "LastEditorUserId": "LastEditor"}
+BADGES = {"Gold": 1, "Silver": 2, "Bronze": 3}
 USER_ATTRIBUTES = ("Id", "Reputation", "CreationDate", "DisplayName")
 LINKS = {1: "linked", 3: "duplicate"}
 # The types of published dumps, and an unknown type.
@@ -74,7 +77,7 @@ class Tables:
 
 
 def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> Tables:
-    """Nest the posts of a folder, and the named tables."""
+    """Nest the posts of a folder, and the named tables: those of `FILES`, or badges with users."""
     posts = oracle.nest(folder / "Posts.xml", answers_by)
     nested = Tables(posts.documents)
     keyless = [stray for stray in posts.strays if not _has_place(stray)]
@@ -86,11 +89,12 @@ def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> 
     question_ids = _question_ids(posts)
     by_ids = {(_question_id(post), post["Id"]): post for post in _posts(nested.documents)}
     users: dict[int, Row] = {}
-    for name in [name for name in FILES if name in names]:
+    files = FILES | {"badges": "Badges.xml"}
+    for name in [name for name in files if name in names]:
         reasons = nested.reasons[name] = Counter()
         usable: list[Row] = []
         repeated: list[Row] = []
-        for row in rows_of(folder / FILES[name], name):
+        for row in rows_of(folder / files[name], name):
             nested.rows[name] += 1
             if reason := _reason(name, row):
                 keyless.append({"reason": reason, "row": row})
@@ -107,6 +111,17 @@ def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> 
                     users[row["Id"]] = user
             nested.nested[name] = len(users)
             keyless += repeated
+            continue
+        if name == "badges":
+            counts = Counter((row["UserId"], row["Class"]) for row in usable)
+            for (user_id, kind), count in sorted(counts.items()):
+                if user_id not in users:
+                    stray = {"UserId": user_id, "Class": kind}
+                    keyless.append({"reason": "badge_without_user", "count": count, "row": stray})
+                    reasons["badge_without_user"] += count
+            for user_id, user in users.items():
+                user["Badges"] = {badge: counts[user_id, kind] for badge, kind in BADGES.items()}
+            nested.nested[name] = len(usable) - reasons["badge_without_user"]
             continue
         by_post: dict[int, list[Row]] = defaultdict(list)
         for row in usable:
@@ -206,6 +221,10 @@ def _reason(name: str, row: Row) -> str | None:
             return f"{name[:-1]}_{'invalid' if attribute in row else 'missing'}_{words}"
     if name == "votes" and not -(2**31) <= row["VoteTypeId"] < 2**31:
         return "vote_invalid_vote_type_id"
+    if name == "badges" and not -(2**60) <= row["UserId"] < 2**60:
+        return "badge_invalid_user_id"
+    if name == "badges" and row["Class"] not in BADGES.values():
+        return "badge_invalid_class"
     return None
 
 

@@ -1,7 +1,6 @@
 """Paths of the checkout, the samples and the published dumps."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +31,18 @@ def version(path: Path) -> tuple[int, int, int]:
     return state.st_ino, state.st_size, state.st_mtime_ns
 
 
-def real_dumps() -> Iterator[Any]:
-    """Yield every published ``Posts.xml`` as a parameter; a skipped one if there are no dumps."""
-    sources = sorted([*DUMPS.glob("**/Posts.xml.gz"), *DUMPS.glob("**/*.7z")])
-    for source in sources:
-        name = source.stem if source.suffix == ".7z" else source.parent.name
-        yield pytest.param(source, id=name, marks=[pytest.mark.long] * (not is_small(source)))
-    if not sources:
-        yield pytest.param(None, id="none", marks=pytest.mark.skip(NO_DUMPS))
+def published(*tables: str) -> list[Any]:
+    """Return the published dumps with some tables, each a folder or an archive, as parameters.
+
+    Without any, the only parameter is skipped.
+    """
+    sources = [path.parent for path in DUMPS.glob("*/Posts.xml.gz")]
+    sources = [one for one in sources if all((one / f"{name}.xml.gz").exists() for name in tables)]
+    return [
+        pytest.param(
+            source,
+            id=source.name.removesuffix(".7z"),
+            marks=[pytest.mark.long] * (not is_small(source)),
+        )
+        for source in sorted([*sources, *DUMPS.glob("archives/*.7z")])
+    ] or [pytest.param(None, id="none", marks=pytest.mark.skip(NO_DUMPS))]

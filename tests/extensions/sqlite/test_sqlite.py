@@ -24,7 +24,7 @@ import pytest
 import sqlite_utils
 from support.command import run, run_python, start
 from support.dumps import answer, question, row, write_dump
-from support.places import DUMPS, SAMPLES, real_dumps
+from support.places import DUMPS, SAMPLES, published
 
 import so2docs
 from so2docs.errors import STARTS_OVER
@@ -138,7 +138,7 @@ def test_history_and_votes_are_left_out_by_default(
         so2docs.to_sqlite(SITE, tmp_path / "none.db", only="votes")
 
 
-@pytest.mark.parametrize("real", list(real_dumps()))
+@pytest.mark.parametrize("real", published())
 def test_indexed_words_of_a_published_dump_match_its_text(real: Path, tmp_path: Path) -> None:
     text = converter("text")
     assert text is not None

@@ -6,7 +6,7 @@ import os
 import pickle
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
@@ -22,7 +22,7 @@ from support.command import run_python
 from support.dumps import question, row, some_rows, write_dump
 from support.flat_oracle import read_back, rows_of, summary, tables_in
 from support.packed import BZIP2, Counting, seven_zip, with_noise
-from support.places import CHECKOUT, LONG, real_dumps
+from support.places import CHECKOUT, LONG, published
 from support.table_sites import SITE
 
 import so2docs
@@ -304,11 +304,10 @@ def test_a_missing_table(site: Path, tmp_path: Path) -> None:
     assert "votes" not in so2docs.tables(site, tmp_path / "out")
 
 
-@pytest.fixture(scope="module", params=real_dumps())
-def whole_dump(request: pytest.FixtureRequest, unpacked_dumps: Path) -> Path:
+@pytest.fixture(scope="module", params=published())
+def whole_dump(request: pytest.FixtureRequest, unpack: Callable[[Path], Path]) -> Path:
     """All tables of a published dump, unpacked."""
-    source: Path = request.param
-    return unpacked_dumps / (source.stem if source.suffix == ".7z" else source.parent.name)
+    return unpack(request.param)
 
 
 @pytest.mark.long
