@@ -1,43 +1,36 @@
-"""The processes of a conversion, as `ps` lists them."""
+"""The processes of a conversion."""
 
-import subprocess
+import os
+from collections.abc import Callable
+from contextlib import suppress
+
+import psutil
 
 from so2docs.processes.worker import serve
+
+_STARTS = f"from {serve.__module__} import {serve.__name__}", "spawn_main"
+"""Parts of the commands of workers."""
 
 
 def members(group: int) -> list[int]:
     """Return the running processes of a group."""
-    return [int(pid) for pid, _, of, state, _ in _processes() if int(of) == group and state != "Z"]
+    return _running(lambda process: os.getpgid(process.pid) == group)
 
 
 def children(parent: int) -> list[int]:
     """Return the running workers that a process started."""
-    return [
-        int(pid)
-        for pid, of, _, state, args in _processes()
-        if int(of) == parent and state != "Z" and _is_worker(args)
-    ]
+    return _running(lambda process: process.ppid() == parent and _is_worker(process))
 
 
-def descendants(parent: int) -> list[int]:
-    """Return the running processes that a process started, and those that they started."""
-    family = [parent]
-    processes = sorted((int(pid), int(of)) for pid, of, *_ in _processes())
-    for number in family:
-        family += [pid for pid, of in processes if of == number]
-    return family[1:]
+def _is_worker(process: psutil.Process) -> bool:
+    command = " ".join(process.cmdline())
+    return any(start in command for start in _STARTS)
 
 
-def _is_worker(args: str) -> bool:
-    return f"from {serve.__module__} import {serve.__name__}" in args or "spawn_main" in args
-
-
-def _processes() -> list[list[str]]:
-    listing = subprocess.run(
-        ["ps", "-ww", "-A", "-o", "pid=,ppid=,pgid=,stat=,args="],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.splitlines()
-    rows = [line.split(None, 4) for line in listing]
-    return [[*row[:3], row[3][0], row[4]] for row in rows if len(row) == 5]
+def _running(is_meant: Callable[[psutil.Process], bool]) -> list[int]:
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):  # It has ended.
+            if is_meant(process) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found

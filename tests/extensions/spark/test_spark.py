@@ -13,11 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from support.command import run_process, run_python, start
 from support.oracle import nest
 from support.places import SAMPLES
-from support.processes import descendants
 from support.spark_runs import (
     SAMPLE_NAMES,
     assert_same_as_plain,
@@ -324,7 +324,8 @@ def test_the_later_application_keeps_the_folder(session: Any, tmp_path: Path) ->
         try:
             while earlier.poll() is None and not [*wide.glob("_temporary*")]:
                 time.sleep(0.05)
-            processes += descendants(earlier.pid)
+            family = psutil.Process(earlier.pid).children(recursive=True)
+            processes += [process.pid for process in family]
             for pid in processes:
                 os.kill(pid, signal.SIGSTOP)
             assert not (out / "wide" / "_SUCCESS").exists()
