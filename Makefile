@@ -19,7 +19,7 @@ test: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) -m "not long and not $(ELSEWHERE)"
+	$(PYTEST) -m "not long and not $(ELSEWHERE)" --durations 15 --durations-min 2
 
 # Each process takes neighbouring tests, which share fixtures, and then those that are left.
 PYTEST = $(BIN)/pytest -n auto --dist worksteal
