@@ -3,13 +3,13 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from support.command import run_python
+from support.formats_read_back import jsonl
 
 import so2docs
-from so2docs.parse import core
 from so2docs.schema import DUMP, TABLES, TYPES, paths
 
 ENTRY = """
@@ -72,9 +72,25 @@ OF_ANSWER = [
 ]
 
 
+OUTPUTS = {
+    "python.jsonl": "--nest comments,flags,users --core python --jobs 2 --report report.json",
+    "auto.jsonl": "--nest comments,flags,users --core auto",
+    "fields.jsonl": "--nest flags --fields Id,Flags.Weight,Answers.Id,Answers.Flags.Id",
+    "card.jsonl": "--nest flags --card",
+    "all.parquet": "--nest flags,users",
+}
+"""Options of `convert` by output."""
+RUN = """
+import json, sys
+from so2docs.cli import run
+for output, options in json.loads(sys.argv[1]).items():
+    assert run(["convert", "dump", output, *options.split()]) == 0
+"""
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package with an additional table in its schema, and a dump with this table."""
+    """Outputs of a copy of the package with an additional table in its schema."""
     place = tmp_path_factory.mktemp("schema")
     package = Path(so2docs.__file__).parent
     shutil.copytree(package, place / "so2docs", ignore=shutil.ignore_patterns("__pycache__"))
@@ -84,57 +100,33 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     schema.write_text(text.replace(BEFORE, ENTRY.lstrip("\n") + BEFORE))
     dump = place / "dump"
     dump.mkdir()
-    for name, content in (("Posts", POSTS), ("Flags", FLAGS), ("Users", USERS)):
+    tables = {"Posts": POSTS, "Flags": FLAGS, "Users": USERS, "Comments": COMMENTS}
+    for name, content in tables.items():
         (dump / f"{name}.xml").write_text(content)
-    (dump / "Comments.xml").write_text(COMMENTS)
+    run_python("-c", RUN, json.dumps(OUTPUTS), cwd=place, env={"PYTHONPATH": str(place)})
     return place
 
 
-def run(place: Path, *arguments: object) -> str:
-    """Run a command of this copy, or Python code with `-c`; return what it prints."""
-    program = [] if arguments[0] == "-c" else ["-m", "so2docs"]
-    result = run_python(*program, *arguments, cwd=place, env={"PYTHONPATH": str(place)})
-    return result.stdout
-
-
-def documents(place: Path, *arguments: object) -> list[dict[str, Any]]:
-    """Convert with these options; return the documents."""
-    lines = run(place, "convert", "dump", "-", *arguments)
-    return [json.loads(line) for line in lines.splitlines()]
-
-
-@pytest.mark.parametrize(("way", "jobs"), [("python", 2), ("compiled", 1)])
-def test_a_new_table_is_nested(place: Path, way: str, jobs: int) -> None:
-    if way == "compiled" and core.built() == "python":
-        pytest.skip("no compiled core")
-    options = ("--core", way, "--jobs", jobs, "--force")
-    rows = documents(place, "--nest", "comments,flags,users", *options)
-    question, other = rows
+@pytest.mark.parametrize("core", ["python", "auto"])
+def test_a_new_table_is_nested(place: Path, core: str) -> None:
+    question, other = jsonl(place / f"{core}.jsonl")
     assert list(question)[-3:] == ["Comments", "Flags", "Answers"]
     assert (question["Flags"], question["Answers"][0]["Flags"]) == (OF_QUESTION, OF_ANSWER)
     assert (question["Comments"], other["Flags"]) == ([], [])
-    run(place, "convert", "dump", "out.jsonl", "--nest", "flags", "--report", "out.json", *options)
-    strays = json.loads((place / "out.json").read_text())["tables"]["flags"]["strays"]
+    strays = json.loads((place / "report.json").read_text())["tables"]["flags"]["strays"]
     assert strays == {"flag_missing_id": 1, "flag_without_post": 1}
 
 
 def test_fields_know_it(place: Path) -> None:
-    rows = documents(
-        place, "--nest", "flags", "--fields", "Id,Flags.Weight,Answers.Id,Answers.Flags.Id"
-    )
-    assert rows == [
-        {
-            "Id": 1,
-            "Flags": [{"Weight": -1}],
-            "Answers": [{"Id": 2, "Flags": [{"Id": 7}, {"Id": 9}]}],
-        },
+    answers = [{"Id": 2, "Flags": [{"Id": 7}, {"Id": 9}]}]
+    assert jsonl(place / "fields.jsonl") == [
+        {"Id": 1, "Flags": [{"Weight": -1}], "Answers": answers},
         {"Id": 4, "Flags": [], "Answers": []},
     ]
 
 
 def test_the_json_schema_knows_it(place: Path) -> None:
-    run(place, "convert", "dump", "s.jsonl", "--nest", "flags", "--card")
-    schema = json.loads((place / ".s.jsonl.manifest").read_text())["schema"]
+    schema = json.loads((place / ".card.jsonl.manifest").read_text())["schema"]
     for post in (schema, schema["properties"]["Answers"]["items"]):
         assert "Flags" in post["required"]
         flag = post["properties"]["Flags"]["items"]["properties"]
@@ -143,9 +135,7 @@ def test_the_json_schema_knows_it(place: Path) -> None:
 
 
 def test_parquet_has_typed_columns_for_it(place: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    run(place, "convert", "dump", "out.parquet", "--nest", "flags,users", "--force")
-    table = parquet.read_table(place / "out.parquet")
+    table = pq.read_table(place / "all.parquet")
     flag = table.schema.field("Flags").type.value_type
     assert str(flag.field("Weight").type) == "int64"
     assert str(flag.field("CreationDate").type) == "timestamp[ms, tz=UTC]"
