@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.dumps import answer, dump_of, question
@@ -73,13 +74,14 @@ def test_any_rows_in_any_chunks(
     assert len(rows) == tally.questions + tally.answers + tally.strays.total()
 
 
-def test_sums_votes_while_reading_blocks() -> None:
+def test_sums_votes_while_reading_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Votes in random order: every block has votes of every post."""
+    monkeypatch.setattr(merge, "_MOST_VOTE_BYTES", merge._MOST_VOTE_BYTES // 10)
     rng = random.Random(1)
     others = [(KEY.pack(1, 1, 1, 2 << 4 | QUESTION), b"{}"), (KEY.pack(2, 2, 0, 3), b"")]
     blocks = [others[0]]
     for _ in range(100):
-        votes = [(rng.randrange(500), rng.choice((2, 3))) for _ in range(3000)]
+        votes = [(rng.randrange(50), rng.choice((2, 3))) for _ in range(300)]
         keys = b"".join(KEY.pack(n, n, kind << 32 | 1, VOTE) for n, kind in votes)
         blocks.append((keys, b""))
     blocks.append(others[1])

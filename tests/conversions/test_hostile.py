@@ -6,7 +6,6 @@
 import lzma
 import os
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -261,9 +260,9 @@ def test_a_huge_attribute(tmp_path: Path) -> None:
 
 
 def test_many_malformed_rows(tmp_path: Path) -> None:
-    dump = write_dump(tmp_path / "Posts.xml", b"<row " * 5_000)
+    dump = write_dump(tmp_path / "Posts.xml", b"<row " * 1_500)
     report, _ = convert(dump, errors="skip")
-    assert report.strays == {"malformed_row": 5_000}
+    assert report.strays == {"malformed_row": 1_500}
 
 
 @pytest.mark.parametrize(("jobs", "chunk_bytes"), [(1, 100), (2, 1000)])
@@ -282,20 +281,18 @@ def test_one_id_under_many_questions(jobs: int, chunk_bytes: int | None, tmp_pat
     assert list(so2docs.read(tmp_path / ".questions.jsonl.gz.strays.gz")) == oracle.strays
 
 
-NAMES: dict[str, Callable[[Path], Path]] = {
-    "non-ascii": lambda folder: (
-        folder / "d\u00e9p\u00f4t \u6771\u4eac \U0001f600 'quoted' \"%s\".xml"
-    ),
-    "long": lambda folder: folder / ("p" * 220 + ".xml"),
-    "not-utf-8": lambda folder: folder / os.fsdecode(b"caf\xe9.xml"),
-    "a-space-and-a-line": lambda folder: folder / " a\nb .xml",
-    "like-an-option": lambda folder: folder / "--force.xml",
+NAMES = {
+    "non-ascii": "d\u00e9p\u00f4t \u6771\u4eac \U0001f600 'quoted' \"%s\".xml",
+    "long": "p" * 220 + ".xml",
+    "not-utf-8": os.fsdecode(b"caf\xe9.xml"),
+    "a-space-and-a-line": " a\nb .xml",
+    "like-an-option": "--force.xml",
 }
 
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_names(kind: str, tmp_path: Path) -> None:
-    path = NAMES[kind](tmp_path)
+    path = tmp_path / NAMES[kind]
     try:
         write_dump(path, question(1), row(Id=9))
     except OSError as error:
