@@ -65,50 +65,32 @@ def sql_of(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def small_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site of eight tables with texts that are hard for CSV."""
+def small_site(unpack: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample with texts that are hard for CSV, and rows whose post is missing."""
     folder = tmp_path_factory.mktemp("hard") / "tea.stackexchange.com"
-    folder.mkdir()
+    shutil.copytree(unpack(CHECKOUT / "so2docs" / "sample" / "sample.stackexchange.com.7z"), folder)
     date = {"CreationDate": "2019-02-28T23:59:59.900"}
+    event = {"PostId": 1, "UserId": 11, "PostHistoryTypeId": 5, **date}
+    user = {"Reputation": 505, "LastAccessDate": date["CreationDate"], **date}
+    added = {
+        "Votes": [row(Id=9001, PostId=999, VoteTypeId=2, **date)],
+        "PostLinks": [row(Id=9001, PostId=1, RelatedPostId=999, LinkTypeId=3, **date)],
+        "Tags": [row(Id=9001, TagName="c++", Count=1, ExcerptPostId=999)],
+        "PostHistory": [row(Id=9001, Comment="101", **{**event, "PostHistoryTypeId": 10})],
+    }
     hard = ('a,"b"\n\\.\nc', "\\.", "x\r\ny", "NULL", "é 🍺", "", "\\N", "'")
-    posts = [question(1, Tags="<c++><a-b>", Title="t", OwnerUserId=1, Body=hard[0], **date)]
-    posts += [question(2, Tags="", OwnerUserId=2, Body="", **date)]
-    posts += [answer(n, 1, Body=text, OwnerUserId=2, **date) for n, text in enumerate(hard, 3)]
-    posts += [answer(20, 1, Body="none", **date), answer(21, 1, OwnerUserId=-1, **date)]
-    write_dump(folder / "Posts.xml", *posts)
-    comments = [
-        row(Id=n, PostId=post, UserId=user, Text=text, Score=0, **date)
-        for n, (post, user, text) in enumerate(zip((1, 1, 3, 9), (1, -1, 2, 2), hard, strict=False))
-    ]
-    write_dump(folder / "Comments.xml", *comments)
-    users = [
-        row(
-            Id=n,
-            Reputation=505,
-            DisplayName=name,
-            AboutMe=f"<p>{name}</p>\r\n<p>",
-            LastAccessDate=date["CreationDate"],
-            **date,
-        )
-        for n, name in ((-1, "Community"), (1, 'O"Neil, A.'), (2, "é"))
-    ]
-    write_dump(folder / "Users.xml", *users)
-    badge = {"Name": "Teacher", "Date": date["CreationDate"], "Class": 3, "TagBased": "False"}
-    write_dump(folder / "Badges.xml", row(Id=1, UserId=1, **badge))
-    votes = [row(Id=n, PostId=post, VoteTypeId=2, **date) for n, post in ((1, 1), (2, 999))]
-    write_dump(folder / "Votes.xml", *votes)
-    write_dump(
-        folder / "PostLinks.xml", row(Id=1, PostId=2, RelatedPostId=999, LinkTypeId=3, **date)
-    )
-    write_dump(folder / "Tags.xml", row(Id=1, TagName="c++", Count=1, ExcerptPostId=999))
-    events = [(1, 2, hard[0], ""), (2, 10, None, "101"), (3, 5, hard[1], "x")]
-    history = [
-        row(Id=n, PostHistoryTypeId=kind, PostId=1, UserId=1, Comment=why, **date)
-        if text is None
-        else row(Id=n, PostHistoryTypeId=kind, PostId=1, UserId=1, Comment=why, Text=text, **date)
-        for n, kind, text, why in events
-    ]
-    write_dump(folder / "PostHistory.xml", *history)
+    for n, text in enumerate(hard, 8001):
+        for table, new in (
+            ("Posts", answer(n, 1, Body=text, OwnerUserId=-1 if n % 2 else 12, **date)),
+            ("Comments", row(Id=n, PostId=1, UserId=12, Text=text or "-", Score=0, **date)),
+            ("Users", row(Id=n, DisplayName='O"Neil, A.', AboutMe=text, **user)),
+            ("PostHistory", row(Id=n, Comment="x", Text=text, **event)),
+        ):
+            added.setdefault(table, []).append(new)
+    for table, rows in added.items():
+        data = (folder / f"{table}.xml").read_bytes()
+        at = data.rindex(b"</")
+        (folder / f"{table}.xml").write_bytes(data[:at] + b"".join(rows) + data[at:])
     return folder
 
 
