@@ -335,7 +335,7 @@ class Spill:
     def _path(self, chunk: int, run: int) -> str:
         sequence, number = chunk >> SEQUENCE_BITS, chunk & ((1 << SEQUENCE_BITS) - 1)
         table = f"table{sequence}-" if sequence else ""
-        return str(self.folder / f"{table}{number:06}-{run}.blocks")
+        return os.path.join(self.folder, f"{table}{number:06}-{run}.blocks")
 
     def merge_only(self, sequences: Iterable[int]) -> None:
         """Restrict `buckets` and `blocks` to posts and the tables with these sequences."""

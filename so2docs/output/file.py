@@ -18,9 +18,12 @@ from so2docs.options.choices import Compression
 from so2docs.output import index
 from so2docs.output.compression import SEGMENT_BYTES, compress, stream_header, stream_trailer
 from so2docs.output.new_files import NewFiles
-from so2docs.output.segments import Copy, Journal, Segment, copy_all, copy_by_reading
+from so2docs.output.segments import Journal, Segment, copy_data
 from so2docs.standard_streams import open_standard_output
 from so2docs.store.disk import write_all
+
+_LEVEL = 2
+"""Compression level for bytes from `write`."""
 
 
 class Output:
@@ -30,7 +33,6 @@ class Output:
         files: The new files, to which the file is added once it is complete.
         path: The final name.
         compression: `gzip`, `zstd` or `none`.
-        level: Compression level for bytes from `write`.
         indexed: Whether to write an index next to the file; never for standard output.
 
     Attributes:
@@ -38,21 +40,13 @@ class Output:
     """
 
     def __init__(
-        self,
-        files: NewFiles,
-        path: str,
-        compression: Compression,
-        *,
-        level: int = 2,
-        indexed: bool = False,
+        self, files: NewFiles, path: str, compression: Compression, *, indexed: bool = False
     ) -> None:
         self.path = path
         self.journal = Journal(stream_header(compression))
         self.compression: Compression = compression
         self._files = files
-        self._level = level
-        self._held: list[bytes] = []
-        self._held_bytes = 0
+        self._held = bytearray()
         self._is_indexed = indexed and path != "-"
         self._index = index.index_path(path)
         self._part = "-"
@@ -80,40 +74,26 @@ class Output:
 
     def write(self, data: bytes) -> None:
         """Buffer bytes; append the buffer as a segment once it has `SEGMENT_BYTES`."""
-        self._held.append(data)
-        self._held_bytes += len(data)
-        if self._held_bytes >= SEGMENT_BYTES:
-            self.end_segment()
+        self._held += data
+        if len(self._held) >= SEGMENT_BYTES:
+            self._end_segment()
 
-    def end_segment(self) -> None:
-        """Append the buffered bytes, if any, as a segment."""
-        if self._held_bytes:
-            raw = b"".join(self._held)
-            self._held, self._held_bytes = [], 0
-            self.append(compress(raw, self.compression, self._level, 0, 0))
+    def _end_segment(self) -> None:
+        if self._held:
+            self.append(compress(bytes(self._held), self.compression, _LEVEL))
+            self._held.clear()
 
     def append(self, segment: Segment) -> None:
         """Append a segment, whose data may be in memory or in a temporary file."""
-        copy_all(self.place(segment))
-
-    def place(self, segment: Segment) -> list[Copy]:
-        """Append a segment; for data in a temporary file, return the copies to make later."""
-        copies = []
         with self._opened() as file:
-            if not segment.path:
-                write_all(file, segment.data)
-            elif self.path == "-":
-                with open(segment.path, "rb", buffering=0) as source:
-                    source.seek(segment.offset)
-                    copy_by_reading(segment.path, source, file, segment.size)
+            if segment.path:
+                copy_data(segment, file)
             else:
-                at = self.journal.end
-                copies = [Copy(segment.path, segment.offset, segment.size, self._part, at)]
+                write_all(file, segment.data)
         if self._is_indexed:
             with self._opened_index() as index_file:
                 index.add_answers(index_file, segment.answer_ids)
         self.journal.add(segment)
-        return copies
 
     @contextmanager
     def _opened_index(self) -> Iterator[BinaryIO]:
@@ -131,7 +111,7 @@ class Output:
         Returns:
             The size of the file in bytes.
         """
-        self.end_segment()
+        self._end_segment()
         journal = self.journal
         trailer = stream_trailer(self.compression, journal)
         crc = isal_zlib.crc32(trailer, journal.crc)

@@ -1,8 +1,8 @@
 """Segments (consecutive documents, compressed together) and the list of the segments of a file.
 
-Data is not sent between processes: a worker writes segments to a temporary file, and the data is
-copied from there, within the kernel if possible. Sending data through a pipe took a sixth of the
-time of a conversion with two jobs, and memory for waiting data.
+Data is not sent between processes: a worker writes segments to a temporary file, and the main
+process copies the data from there, within the kernel if possible. Sending data through a pipe took
+a sixth of the time of a conversion with two jobs, and memory for waiting data.
 
 The journal of a growing file lists its segments; index, seek table and footer are written from this
 list. It takes 32 bytes per segment in memory: for a dump of 100 GB, 5 MB, or 8 MB with Parquet.
@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from io import RawIOBase
 from mmap import mmap
 from pathlib import Path
@@ -80,53 +79,25 @@ def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
     return stored_groups
 
 
-def temporary_files(*groups: Iterable[Segment]) -> set[str]:
-    """Return the paths of the temporary files that contain the data of segments."""
-    return {segment.path for group in groups for segment in group if segment.path}
-
-
 def remove(*groups: Iterable[Segment]) -> None:
     """Remove the temporary files that contain the data of segments."""
-    for path in temporary_files(*groups):
+    for path in {segment.path for group in groups for segment in group if segment.path}:
         Path(path).unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """A range of bytes to copy between files."""
-
-    source: str
-    offset: int
-    size: int
-    target: str
-    at: int
-
-    def join(self, other: Copy) -> Copy | None:
-        """Join two copies if the other continues this one; otherwise, return None."""
-        end = replace(self, offset=self.offset + self.size, at=self.at + self.size, size=other.size)
-        return replace(self, size=self.size + other.size) if end == other else None
+def copy_data(segment: Segment, target: RawIOBase | BinaryIO) -> None:
+    """Copy the data of a segment from its temporary file to the position of an open file."""
+    with open(segment.path, "rb", buffering=0) as source:
+        source.seek(segment.offset)
+        remaining = segment.size - _copy_in_kernel(source, target, segment.size)
+        while remaining and (data := source.read(min(remaining, _COPY_BYTES))):
+            write_all(target, data)
+            remaining -= len(data)
+    if remaining:
+        raise OutputError(f"{segment.path}: is truncated", retry="")
 
 
-def copy_all(copies: Iterable[Copy]) -> None:
-    """Copy each range of bytes from its source file to its target file.
-
-    After the main process is killed, a worker may still write for a moment while another process
-    resumes the same work. This is harmless: both write the same bytes to the same position, since a
-    restarted output is a new file.
-    """
-    for copy in copies:
-        with (
-            explain(copy.target),
-            open(copy.source, "rb", buffering=0) as source,
-            open(copy.target, "r+b", buffering=0) as target,
-        ):
-            source.seek(copy.offset)
-            target.seek(copy.at)
-            remaining = copy.size - _copy_in_kernel(source, target, copy.size)
-            copy_by_reading(copy.source, source, target, remaining)
-
-
-def _copy_in_kernel(source: RawIOBase, target: RawIOBase, size: int) -> int:
+def _copy_in_kernel(source: RawIOBase, target: RawIOBase | BinaryIO, size: int) -> int:
     """Copy up to `size` bytes within the kernel, if supported; return how many were copied."""
     total = 0
     while total < size and hasattr(os, "copy_file_range"):
@@ -140,15 +111,6 @@ def _copy_in_kernel(source: RawIOBase, target: RawIOBase, size: int) -> int:
             break
         total += copied
     return total
-
-
-def copy_by_reading(path: str, source: RawIOBase, target: RawIOBase | BinaryIO, size: int) -> None:
-    """Copy the next `size` bytes of an open file, named `path` in errors, to another open file."""
-    while size and (data := source.read(min(size, _COPY_BYTES))):
-        write_all(target, data)
-        size -= len(data)
-    if size:
-        raise OutputError(f"{path}: is truncated", retry="")
 
 
 ENTRY = struct.Struct("<qqqII")

@@ -9,7 +9,6 @@ is complete.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import replace
 
 from so2docs.errors import OutputError, flag
@@ -21,7 +20,7 @@ from so2docs.output.file import Output
 from so2docs.output.new_files import NewFiles
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
-from so2docs.output.segments import Copy, Segment
+from so2docs.output.segments import Segment
 from so2docs.report import Report
 
 _MORE_SEGMENTS = 3
@@ -37,7 +36,6 @@ class Writer:
         names: The paths of the output.
         options: The options, including the form of the output.
         cuts: First question id of each file but the first, ascending, for files split by number.
-        settle: Function called before a file ends, to make the copies that `append` returned.
     """
 
     def __init__(
@@ -48,11 +46,9 @@ class Writer:
         options: Options,
         *,
         cuts: tuple[int, ...],
-        settle: Callable[[], None],
     ) -> None:
         self._new_files = files
         self._names = names
-        self._settle = settle
         self._provenance = provenance
         self._form = options.form
         self._format = formats.of(options)
@@ -61,8 +57,8 @@ class Writer:
         self._files: dict[str, Output] = {}  # The unfinished files by label.
         self._finished: list[tuple[str, int]] = []
 
-    def append(self, segment: Segment) -> list[Copy]:
-        """Append a segment to its file; return the copies to make before the file ends."""
+    def append(self, segment: Segment) -> None:
+        """Append a segment to its file."""
         if self._form.split.is_by_question:
             file = self._find(segment.label or UNDATED)
         else:
@@ -71,7 +67,7 @@ class Writer:
                 self._end(self._next_label())
             file = self._find(self._next_label())
         self._add(file, self._format.between if file.journal.count else self._format.header)
-        return file.place(segment)
+        file.append(segment)
 
     def _add(self, file: Output, raw: bytes) -> None:
         if raw:
@@ -135,7 +131,6 @@ class Writer:
 
     def _end(self, label: str) -> None:
         """Append the footer of a file, and finish it."""
-        self._settle()
         file, record = self._find(label), self._provenance
         if self._form.split:
             record = replace(record, counts={"documents": file.journal.documents})

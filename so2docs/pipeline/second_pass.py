@@ -1,7 +1,7 @@
 """The main process of the second pass: from buckets of the spill to documents in the output.
 
-The main process assigns positions in the output to the results of each bucket. Meanwhile, workers
-copy the data of segments into the output. An interrupted pass starts over from the spill.
+Workers compress the documents of each bucket, and the main process copies them into the output, in
+order. An interrupted pass starts over from the spill.
 """
 
 from __future__ import annotations
@@ -9,12 +9,9 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, count, islice, pairwise
-from pathlib import Path
 from typing import Any
 
 from so2docs import merge
@@ -23,12 +20,12 @@ from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.options.choices import Core
 from so2docs.options.table import Options
 from so2docs.output import formats, segments
+from so2docs.output.compression import compress_lines
 from so2docs.output.file import Output
 from so2docs.output.new_files import NewFiles
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.recording import count_and_prepare
-from so2docs.output.segments import Copy, copy_all
 from so2docs.output.writer import Writer
 from so2docs.parse.core import compiled
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, QUESTION, integers, kinds_in
@@ -41,50 +38,6 @@ from so2docs.report import Report
 from so2docs.spill import Spill
 from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.users import UserTable
-
-_MOST_WAITING = 4
-"""Number of waiting copy tasks in addition to one per worker; each may hold temporary files."""
-
-
-class PendingCopies:
-    """Copies that workers make while later ranges are merged."""
-
-    def __init__(self, workers: Workers) -> None:
-        self._workers = workers
-        self._gathered: list[Copy] = []
-        self._waiting: deque[Future[None]] = deque()
-
-    def add(self, copies: Iterable[Copy]) -> None:
-        """Add copies to make, and join those that continue each other."""
-        for copy in copies:
-            joined = self._gathered[-1].join(copy) if self._gathered else None
-            if joined is None:
-                self._gathered.append(copy)
-            else:
-                self._gathered[-1] = joined
-
-    def send(self, temporary: Collection[str]) -> None:
-        """Start all added copies, and then the removal of the temporary files."""
-        self._waiting.append(self._workers.submit(copy_and_remove, (self._gathered, temporary)))
-        self._gathered = []
-        while len(self._waiting) > self._workers.jobs + _MOST_WAITING:
-            self._waiting.popleft().result()
-
-    def settle(self) -> None:
-        """Wait until all added copies are made. Raises the same errors as `send`."""
-        while self._waiting:
-            self._waiting.popleft().result()
-        copy_all(self._gathered)
-        self._gathered = []
-
-
-def copy_and_remove(task: tuple[Iterable[Copy], Iterable[str | Path]]) -> None:
-    """Make the copies in a worker, and remove the source files."""
-    copies, temporary = task
-    copy_all(copies)
-    for path in temporary:
-        Path(path).unlink(missing_ok=True)
-
 
 PART_BYTES = 32 * 1024 * 1024
 """Size of the JSON above which a bucket is merged in parts, by ranges of question ids."""
@@ -236,28 +189,24 @@ class SecondPass:
         """Write all documents, and finish the files."""
         names = self.names
         self.cuts = cuts(self.spill, self.buckets, self.options)
-        copies = PendingCopies(workers)
-        output = Writer(
-            files, self.provenance, names, self.options, cuts=self.cuts, settle=copies.settle
-        )
-        strays = Output(files, names.strays, names.strays_compression, level=self.options.level)
+        output = Writer(files, self.provenance, names, self.options, cuts=self.cuts)
+        strays = Output(files, names.strays, names.strays_compression)
         total = sum(size for _, size in self.buckets)
         with self.progress.step("writing", None, total) as bar:
-            for line in read_keyless_strays(self.spill):
-                strays.write(line)
-            strays.end_segment()
+            lines = read_keyless_strays(self.spill)
+            for segment in compress_lines(lines, strays.compression, self.options.level):
+                strays.append(segment)
             tasks = self.tasks(is_stored=workers.jobs > 1)
             for result in workers.run(bucket.merge_bucket, tasks):
                 if self.options.errors == "strict":
                     strict.check_strays(report.dump, result.first_stray)
                 for segment in result.segments:
-                    copies.add(output.append(segment))
+                    output.append(segment)
                 for segment in result.strays:
-                    copies.add(strays.place(segment))
+                    strays.append(segment)
                 self.counts += result.counts
-                copies.send(segments.temporary_files(result.segments, result.strays))
+                segments.remove(result.segments, result.strays)
                 bar.update(result.size)
-            copies.settle()
             self.seal(report, output, strays)
 
     def documents(self, report: Report) -> Iterator[Iterator[tuple[int, bytes]]]:

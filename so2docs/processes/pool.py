@@ -193,27 +193,15 @@ class Workers(AbstractContextManager["Workers"]):
             for task in tasks:
                 yield function(task)
             return
-        threads = self._started()
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.jobs, initializer=_leave_signals)
         waiting: deque[Future[Result]] = deque()
         for task in tasks:
-            waiting.append(threads.submit(self._run, function, task, died))
+            waiting.append(self._threads.submit(self._run, function, task, died))
             if len(waiting) >= self.jobs + ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-    def submit(self, function: Callable[[Task], Result], task: Task) -> Future[Result]:
-        """Queue one task, and return its future; without workers, run the task at once."""
-        if self._is_inline:
-            future: Future[Result] = Future()
-            future.set_result(function(task))
-            return future
-        return self._started().submit(self._run, function, task, None)
-
-    def _started(self) -> ThreadPoolExecutor:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self.jobs, initializer=_leave_signals)
-        return self._threads
 
     def _run(
         self,
