@@ -285,7 +285,7 @@ class Spill:
         self._is_leaving = False
         self.budget = Budget()
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(exist_ok=True)
             paths = list(self.folder.iterdir())
         except OSError as error:
             raise SpillError(

@@ -12,7 +12,7 @@ from so2docs import merge, zstd
 from so2docs.errors import SpillError
 from so2docs.options.table import Options
 from so2docs.parse import core as cores
-from so2docs.parse.keys import BUCKET_BITS, KEY, QUESTION
+from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.pipeline import bucket
 from so2docs.pipeline.bucket import BucketTask, JoinedRecords, merge_bucket
 from so2docs.store.blocks import Block, BlockReader, BlockWriter
@@ -27,18 +27,28 @@ BLOCKS = {
 }
 
 
+def task_of(keys: bytes, json: bytes, core: Any, folder: Path) -> BucketTask:
+    path = folder / "q.spill" / "000000-1.blocks"
+    path.parent.mkdir()
+    with BlockWriter(str(path), room=1000) as writer:
+        writer.write(0, bytearray(keys), bytearray(json))
+    blocks = [(str(path), block) for block in writer.blocks]
+    return BucketTask(range(1 << BUCKET_BITS), 0, blocks, Options(core=core))
+
+
 @pytest.mark.parametrize("core", sorted({"python", cores.built()}))
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_a_damaged_block_with_a_valid_checksum(kind: str, core: Any, tmp_path: Path) -> None:
     """The changed block has the same checksum, which has a probability of one in four billion."""
-    path = tmp_path / "q.spill" / "000000-1.blocks"
-    path.parent.mkdir()
-    with BlockWriter(str(path), room=1000) as writer:
-        writer.write(0, *map(bytearray, BLOCKS[kind]))
-    blocks = [(str(path), block) for block in writer.blocks]
-    task = BucketTask(range(1 << BUCKET_BITS), 0, blocks, Options(core=core))
+    task = task_of(*BLOCKS[kind], core, tmp_path)
     with pytest.raises(SpillError, match=r"q\.spill: .* damaged \(.*restart=True"):
         merge_bucket(task)
+
+
+def test_a_result_has_only_the_first_of_many_strays(tmp_path: Path) -> None:
+    keys = b"".join(KEY.pack(1, number, 0, len(JSON) << 4 | ANSWER) for number in (2, 3, 4))
+    result = merge_bucket(task_of(keys, JSON * 3, "auto", tmp_path))
+    assert (sum(result.counts.strays.values()), len(result.first_stray)) == (3, 1)
 
 
 @pytest.mark.parametrize("half", [0, 1])
