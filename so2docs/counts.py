@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import dataclass, field, fields
-from functools import cache, partial
-from types import UnionType
-from typing import Any, Self, get_args, get_origin, get_type_hints
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import partial
+from typing import Any, Self
 
-_ADD = "add"
+_ADD, _KIND = "add", "kind"
 
 
 def plural(count: int, noun: str) -> str:
@@ -68,8 +67,12 @@ class Counts:
         Raises:
             AttributeError, KeyError, TypeError, ValueError: The values are not those of `as_dict`.
         """
-        kinds = _kinds(cls)  # type: ignore[arg-type]
-        return cls(**{name: _from_json(kinds[name], value) for name, value in values.items()})
+        made = {
+            entry.name: _from_json(entry, values[entry.name])
+            for entry in fields(cls)  # type: ignore[arg-type]
+            if entry.name in values
+        }
+        return cls(**values | made)
 
 
 def added_by(function: Any) -> dict[str, Any]:
@@ -108,9 +111,6 @@ def _sum(current: Any, added: Any) -> Any:
     return current
 
 
-_kinds = cache(get_type_hints)
-
-
 def _to_json(value: Any) -> Any:
     if isinstance(value, Counts):
         return value.as_dict()
@@ -120,33 +120,23 @@ def _to_json(value: Any) -> Any:
     return value
 
 
-def _from_json(kind: Any, value: Any) -> Any:
-    origin, arguments = get_origin(kind) or kind, get_args(kind)
-    if isinstance(origin, type) and issubclass(origin, Counts):
-        return origin.from_dict(value)
-    if origin in (dict, Counter):
-        read_key, kind_of_value = arguments[0], int if origin is Counter else arguments[-1]
-        return origin(
-            {read_key(key): _from_json(kind_of_value, item) for key, item in value.items()}
-        )
-    if not fits_type(value, kind):
-        raise TypeError(f"{value!r} is not {kind}")
-    return value
+def _from_json(entry: Field[Any], value: Any) -> Any:
+    """Convert the value of a field to the type of its default."""
+    if entry.default_factory is MISSING:
+        if not isinstance(value, _SCALARS.get(type(entry.default), object)):
+            raise TypeError(f"{entry.name} is {value!r}")
+        return value
+    empty = entry.default_factory()
+    if isinstance(empty, Counts):
+        return empty.from_dict(value)
+    if (kind := entry.metadata.get(_KIND)) is not None:
+        return {name: kind.from_dict(part) for name, part in value.items()}
+    return type(empty)(dict(value))
 
 
-def fits_type(value: object, kind: Any) -> bool:
-    """Whether a value has a type such as `str | None` or `dict[str, Any]`.
+_SCALARS = {int: int, str: str, bool: bool, float: int | float}
+"""Types that are checked, by the type of the default."""
 
-    Only the types of JSON, and tuples, are checked, without the types of their parts.
-    """
-    kinds = {get_origin(part) or part for part in get_args(kind)}
-    kinds = kinds if isinstance(kind, UnionType) else {get_origin(kind) or kind}
-    if not kinds <= _CHECKED:
-        return True
-    return isinstance(value, tuple(kinds | ({int} if float in kinds else set())))
-
-
-_CHECKED = {str, int, float, bool, dict, list, tuple, type(None)}
 _WITHOUT_POST = "_without_post"
 
 
@@ -230,7 +220,7 @@ class RowCounts(Counts):
     last_day: str = field(default="", metadata=MOST)
     last_row: str | None = field(default=None, metadata=MOST)
     repaired_characters: int = 0
-    tables: dict[str, TableCounts] = field(default_factory=dict)
+    tables: dict[str, TableCounts] = field(default_factory=dict, metadata={_KIND: TableCounts})
 
 
 @dataclass(slots=True, kw_only=True)

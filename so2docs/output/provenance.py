@@ -12,12 +12,12 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_type_hints
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import orjson
 
 from so2docs._version import __version__
-from so2docs.counts import fits_type
 from so2docs.dump.storage import sample_hash
 from so2docs.errors import flag, without_secrets
 from so2docs.escape import printable
@@ -291,8 +291,19 @@ def has_declared_types(record: Provenance, values: dict[str, Any]) -> bool:
     """Whether the values of a record, and those of its files, have the types of their fields."""
     parts = [(type(record), values), *((File, f._asdict()) for f in (*record.input, *record.files))]
     return all(
-        fits_type(value, _hints(kind)[name]) for kind, part in parts for name, value in part.items()
+        _fits_type(value, _hints(kind)[name])
+        for kind, part in parts
+        for name, value in part.items()
     )
+
+
+def _fits_type(value: object, kind: Any) -> bool:
+    """Whether a value has a type such as `str | None` or `dict[str, Any]`.
+
+    Only the types of JSON, and tuples, are checked, without the types of their parts.
+    """
+    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    return isinstance(value, tuple(get_origin(part) or part for part in kinds))
 
 
 def parse_files(values: dict[str, Any]) -> dict[str, Any]:
