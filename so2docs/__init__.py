@@ -77,27 +77,22 @@ __all__ = [
     "documents", "for_each_site", "inspect", "inspect_output", "read", "rows", "tables",
     "to_sqlite",
 ]  # fmt: skip
-_MODULES = {
-    "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "extensions.changes.diff",
-    "ClusterError": "errors", "Collection": "reader.collection", "DiskFullError": "errors",
-    "DocumentNotFoundError": "errors", "Documents": "api.documents", "DumpError": "errors",
-    "DumpNotFoundError": "errors", "FlatTable": "extensions.tables.report",
-    "InspectedOutput": "extensions.inspection.output",
-    "Inspection": "extensions.inspection.inspect", "InternalError": "errors", "Location": "errors",
-    "MalformedDumpError": "errors", "OptionError": "errors", "OutputError": "errors",
-    "OutputExistsError": "errors", "OutputNotFoundError": "errors",
-    "Recipe": "extensions.recipes.recipe", "RecipeError": "errors", "Report": "report",
-    "RowCounts": "counts", "Rows": "extensions.tables.stream",
-    "Setting": "extensions.recipes.recipe", "SiteResult": "extensions.sites.tasks",
-    "So2docsError": "errors", "SpillError": "errors", "SpillTakenError": "errors",
-    "StrictError": "errors", "Summary": "extensions.changes.compare", "TableCounts": "counts",
-    "TablesReport": "extensions.tables.report", "TruncatedDumpError": "errors",
-    "WorkerDiedError": "errors", "convert": "api.convert", "convert_all": "extensions.sites.batch",
-    "diff": "extensions.changes.diff", "documents": "api.documents",
-    "for_each_site": "extensions.sites.each_site", "inspect": "extensions.inspection.inspect",
-    "inspect_output": "extensions.inspection.output", "open": "reader.collection",
-    "read": "reader.reading", "rows": "extensions.tables.stream",
-    "tables": "extensions.tables.tables", "to_sqlite": "extensions.sqlite.build",
+_NAMES = {
+    "api.convert": ["convert"], "api.documents": ["Documents", "documents"],
+    "counts": ["RowCounts", "TableCounts"], "errors": ["ArchiveError", "ChangedDumpError",
+    "ClusterError", "DiskFullError", "DocumentNotFoundError", "DumpError", "DumpNotFoundError",
+    "InternalError", "Location", "MalformedDumpError", "OptionError", "OutputError",
+    "OutputExistsError", "OutputNotFoundError", "RecipeError", "So2docsError", "SpillError",
+    "SpillTakenError", "StrictError", "TruncatedDumpError", "WorkerDiedError"],
+    "extensions.changes.compare": ["Summary"], "extensions.changes.diff": ["Changes", "diff"],
+    "extensions.inspection.inspect": ["Inspection", "inspect"],
+    "extensions.inspection.output": ["InspectedOutput", "inspect_output"],
+    "extensions.recipes.recipe": ["Recipe", "Setting"], "extensions.sites.batch": ["convert_all"],
+    "extensions.sites.each_site": ["for_each_site"], "extensions.sites.tasks": ["SiteResult"],
+    "extensions.sqlite.build": ["to_sqlite"], "extensions.tables.report": ["FlatTable",
+    "TablesReport"], "extensions.tables.stream": ["Rows", "rows"],
+    "extensions.tables.tables": ["tables"], "reader.collection": ["Collection", "open"],
+    "reader.reading": ["read"], "report": ["Report"],
 }  # fmt: skip
 # [[[end]]]
 
@@ -108,9 +103,10 @@ def __getattr__(name: str) -> Any:
 
     if name == "spark":
         return import_module("so2docs.extensions.spark")
-    if name not in _MODULES:
+    module = next((module for module, names in _NAMES.items() if name in names), None)
+    if module is None:
         raise AttributeError(f"module 'so2docs' has no attribute {name!r}")
-    value = getattr(import_module(f"so2docs.{_MODULES[name]}"), name)
+    value = getattr(import_module(f"so2docs.{module}"), name)
     globals()[name] = value
     return value
 

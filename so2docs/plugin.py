@@ -72,29 +72,22 @@ __all__ = [
     "require_packages", "resumable", "say", "site_from_name", "spell_out", "table_option", "tell",
     "unreadable_output", "without_date", "without_secrets", "write_report",
 ]  # fmt: skip
-_MODULES = {
-    "ANSWERS": "schema", "Counts": "counts", "DUMP": "schema", "DumpError": "errors",
-    "ExistingOutputError": "output.product", "File": "output.provenance",
-    "NewFiles": "output.new_files", "OptionError": "errors", "Output": "output.file",
-    "OutputError": "errors", "POSTS": "schema", "Product": "output.product",
-    "Provenance": "output.provenance", "Report": "report", "Shown": "progress",
-    "So2docsError": "errors", "Source": "dump.source", "UP_TO_DATE": "output.provenance",
-    "add_options": "commands.options", "allow_any_encoding": "commands.terminal",
-    "check_report": "api.convert", "checked_host": "options.sites", "command": "commands.options",
-    "convert_validated": "api.convert", "describe_foreign": "reader.reading",
-    "find_hook": "registry", "flag": "errors", "for_terminal": "escape",
-    "given_keywords": "commands.options", "has_root": "dump.source", "is_output": "reader.reading",
-    "like": "options.table", "log": "progress", "make_record": "output.provenance",
-    "on_one_line": "escape", "option": "options.option", "options_of": "options.table",
-    "output_dir": "commands.options", "parse_document": "reader.reading", "plural": "counts",
-    "published_host": "options.sites", "quiet": "commands.options", "read_lines": "reader.reading",
-    "read_options": "options.request", "read_provenance": "output.product",
-    "read_recipe": "output.product", "read_start": "reader.reading", "recorded": "options.request",
-    "require_packages": "errors", "resumable": "errors", "say": "commands.terminal",
-    "site_from_name": "options.sites", "spell_out": "options.signatures",
-    "table_option": "commands.options", "tell": "commands.terminal",
-    "unreadable_output": "dump.storage", "without_date": "options.sites",
-    "without_secrets": "errors", "write_report": "api.convert",
+_NAMES = {
+    "api.convert": ["check_report", "convert_validated", "write_report"],
+    "commands.options": ["add_options", "command", "given_keywords", "output_dir", "quiet",
+    "table_option"], "commands.terminal": ["allow_any_encoding", "say", "tell"],
+    "counts": ["Counts", "plural"], "dump.source": ["Source", "has_root"],
+    "dump.storage": ["unreadable_output"], "errors": ["DumpError", "OptionError", "OutputError",
+    "So2docsError", "flag", "require_packages", "resumable", "without_secrets"],
+    "escape": ["for_terminal", "on_one_line"], "options.option": ["option"],
+    "options.request": ["read_options", "recorded"], "options.signatures": ["spell_out"],
+    "options.sites": ["checked_host", "published_host", "site_from_name", "without_date"],
+    "options.table": ["like", "options_of"], "output.file": ["Output"],
+    "output.new_files": ["NewFiles"], "output.product": ["ExistingOutputError", "Product",
+    "read_provenance", "read_recipe"], "output.provenance": ["UP_TO_DATE", "File", "Provenance",
+    "make_record"], "progress": ["Shown", "log"], "reader.reading": ["describe_foreign",
+    "is_output", "parse_document", "read_lines", "read_start"], "registry": ["find_hook"],
+    "report": ["Report"], "schema": ["ANSWERS", "DUMP", "POSTS"],
 }  # fmt: skip
 # [[[end]]]
 
@@ -103,8 +96,9 @@ def __getattr__(name: str) -> Any:
     """Import a name on first use."""
     from importlib import import_module
 
-    if name not in _MODULES:
+    module = next((module for module, names in _NAMES.items() if name in names), None)
+    if module is None:
         raise AttributeError(f"module 'so2docs.plugin' has no attribute {name!r}")
-    value = getattr(import_module(f"so2docs.{_MODULES[name]}"), name)
+    value = getattr(import_module(f"so2docs.{module}"), name)
     globals()[name] = value
     return value

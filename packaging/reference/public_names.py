@@ -8,7 +8,7 @@ from textwrap import fill
 
 
 def text(path: str) -> str:
-    """Return the source of `__all__` and of the modules of all names, by name."""
+    """Return the source of `__all__` and of the names by module."""
     places = {
         name.asname or name.name: node.module.removeprefix("so2docs.")
         for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8")))
@@ -17,13 +17,19 @@ def text(path: str) -> str:
         if node.module is not None
     }
     public = sorted(places.keys() - {"open"}, key=_as_ruff_sorts)
-    names = ", ".join(f'"{name}"' for name in public)
     places.pop("__version__", None)  # The other names are imported on first use.
-    modules = ", ".join(f'"{name}":~"{module}"' for name, module in sorted(places.items()))
-    return (
-        f"__all__ = [\n{_wrap(names)},\n]  # fmt: skip\n"
-        f"_MODULES = {{\n{_wrap(modules)},\n}}  # fmt: skip"
+    by_module = {module: [n for n in places if places[n] == module] for module in places.values()}
+    modules = ", ".join(
+        f'"{module}":~[{_quoted(names)}]' for module, names in sorted(by_module.items())
     )
+    return (
+        f"__all__ = [\n{_wrap(_quoted(public))},\n]  # fmt: skip\n"
+        f"_NAMES = {{\n{_wrap(modules)},\n}}  # fmt: skip"
+    )
+
+
+def _quoted(names: list[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
 
 
 def _as_ruff_sorts(name: str) -> tuple[bool, bool, str]:
