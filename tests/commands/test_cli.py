@@ -71,31 +71,6 @@ def test_a_traceback_is_shown_only_for_debugging(folder: Path) -> None:
     assert "Traceback" in run("convert", "Nope.xml", "--debug", cwd=folder).stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["convert"], "missing argument 'DUMP [OUTPUT]'; see so2docs convert --help"),
-        (["convert", "Posts.xml", "--answers-by", "age"], "--answers-by is 'age'"),
-        (["convert", "Posts.xml", "--tags", "a"], "no such option"),
-        (["convert", "Posts.xml", "--level"], "option '--level' requires an argument"),
-        (
-            ["card", "Posts.xml", "b"],
-            "got unexpected extra argument (b); see so2docs card --help",
-        ),
-        (["completion", "tcsh"], "invalid value for 'SHELL'"),
-        (["serve", "Posts.xml", "--port", "x"], "invalid value for '--port': 'x' is"),
-        (["--nope"], "no such option"),
-        (["nope"], "there is no command 'nope'"),
-    ],
-)
-def test_wrong_usage_is_exit_2(folder: Path, arguments: list[str], message: str) -> None:
-    result = run(*arguments, cwd=folder, code=2)
-    assert result.stderr.startswith(f"so2docs: {message}")
-    assert result.stderr.count("\n") == 1
-    assert result.stderr.count("did you mean") <= 1
-    assert result.stdout == ""
-
-
 def test_without_a_command_the_help_goes_to_stderr() -> None:
     result = run(code=2)
     assert result.stderr.startswith("Usage: so2docs [OPTIONS] [COMMAND]")
