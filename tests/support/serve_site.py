@@ -16,7 +16,6 @@ from support.places import SAMPLES
 HOST = "bread.stackexchange.com"
 HEADERS = ("content-security-policy", "x-content-type-options", "referrer-policy")
 """Headers of every response."""
-LICENSE = "CC BY-SA 4.0"
 
 
 def user(user_id: int, name: str, reputation: int) -> dict[str, Any]:
@@ -155,58 +154,41 @@ def documents() -> list[dict[str, Any]]:
     questions = list(so2docs.read(SAMPLES / "posts.jsonl"))
     for question in questions:
         for post in (question, *question["Answers"]):
-            post["Comments"], post["Links"], post["Votes"] = [], [], {}
             for key in ("Owner", "LastEditor"):
                 if post.get(f"{key}UserId") in USERS:
                     post[key] = USERS[post[f"{key}UserId"]]
-    first = questions[0]
-    comment = {"Id": 90, "PostId": 1, "Score": 3, "CreationDate": "2024-01-08T08:00:00.000"}
     text = f"Have you tried `autolyse`? See [this](https://{HOST}/a/5) & <b>that</b>."
-    first["Comments"] = [comment | {"Text": text, "UserId": 14, "User": LEO}]
-    first["Links"] = [
-        {"Id": 7, "PostId": 1, "RelatedPostId": 3, "LinkTypeId": 1, "LinkType": "linked"}
-    ]
-    questions.append(
-        {
-            "Id": 900,
-            "PostTypeId": 1,
-            "CreationDate": "2023-05-01T10:00:00.000",
-            "Score": 2,
-            "Title": 'Links & <images> of "flat" loaves',
-            "Tags": ["bread", "c++"],
-            "Body": LINKS_BODY,
-            "OwnerUserId": 14,
-            "Owner": LEO,
-            "Comments": [],
-            "Links": [],
-            "Votes": {},
-            "Answers": [],
-        }
-    )
-    comment = {"Id": 91, "PostId": 901, "CreationDate": "2024-05-03T08:00:00.000", "UserId": 11}
-    questions.append(
-        {
-            "Id": 901,
-            "PostTypeId": 1,
-            "CreationDate": "2024-05-02T10:00:00.000",
-            "Score": 7,
-            "Title": "How long until $V_t = 2V_0$ for a dough that rises at $\\frac{dV}{dt} = rV$?",
-            "Tags": ["mathematics", "fermentation"],
-            "Body": FORMULAS_BODY,
-            "OwnerUserId": 11,
-            "ClosedDate": "2024-05-04T10:00:00.000",
-            "Owner": ADA,
-            "Comments": [comment | {"Text": "Is $r$ *constant*, as in $e^{rt}$?", "User": ADA}],
-            "Links": [{"Id": 8, "PostId": 901, "RelatedPostId": 1, "LinkTypeId": 3,
-                       "LinkType": "duplicate"}],
-            "Votes": {"UpMod": 7, "BountyStart": 1},
-            "Answers": [],
-        }
-    )  # fmt: skip
-    questions[0]["Bounties"] = [
-        {"Amount": 50, "CreationDate": "2024-05-09T00:00:00.000", "UserId": 11}
-    ]
-    return questions
+    comment = {"Id": 90, "Score": 3, "CreationDate": "2024-01-08T08:00:00.000", "Text": text}
+    questions[0] |= {
+        "Comments": [comment | {"UserId": 14, "User": LEO}],
+        "Links": [{"Id": 7, "PostId": 1, "RelatedPostId": 3, "LinkTypeId": 1}],
+        "Bounties": [{"Amount": 50, "CreationDate": "2024-05-09T00:00:00.000", "UserId": 11}],
+    }
+    flat = {
+        "Id": 900,
+        "CreationDate": "2023-05-01T10:00:00.000",
+        "Score": 2,
+        "Title": 'Links & <images> of "flat" loaves',
+        "Tags": ["bread", "c++"],
+        "Body": LINKS_BODY,
+        "OwnerUserId": 14,
+        "Owner": LEO,
+    }
+    comment = {"Id": 91, "CreationDate": "2024-05-03T08:00:00.000", "UserId": 11, "User": ADA}
+    rising = {
+        "Id": 901,
+        "CreationDate": "2024-05-02T10:00:00.000",
+        "Score": 7,
+        "Title": "How long until $V_t = 2V_0$ for a dough that rises at $\\frac{dV}{dt} = rV$?",
+        "Tags": ["mathematics", "fermentation"],
+        "Body": FORMULAS_BODY,
+        "OwnerUserId": 11,
+        "ClosedDate": "2024-05-04T10:00:00.000",
+        "Owner": ADA,
+        "Comments": [comment | {"Text": "Is $r$ *constant*, as in $e^{rt}$?"}],
+        "Links": [{"Id": 8, "PostId": 901, "RelatedPostId": 1, "LinkTypeId": 3}],
+    }
+    return [*questions, flat, rising]
 
 
 def make(folder: Path) -> Path:
@@ -266,12 +248,11 @@ def hostile() -> list[dict[str, Any]]:
     texts = []
     for number, attack in enumerate(ATTACKS, 1):
         owner = user(number, attack, number) | dict.fromkeys(PROFILE, attack)
-        comment = {"Id": number, "PostId": number, "Text": attack, "UserId": number, "User": owner}
+        comment = {"Id": number, "Text": attack, "UserId": number, "User": owner}
         markdown = f"[{attack}](https://x/{attack}) `{attack}` https://x/{attack} **{attack}**"
         texts.append(
             {
                 "Id": number,
-                "PostTypeId": 1,
                 "CreationDate": attack,
                 "LastEditDate": attack,
                 "Score": number,
@@ -284,14 +265,7 @@ def hostile() -> list[dict[str, Any]]:
                 "ClosedDate": attack,
                 "Comments": [comment, comment | {"Id": 1000 + number, "Text": markdown}],
                 "Answers": [
-                    {
-                        "Id": 5000 + number,
-                        "ParentId": number,
-                        "Score": 1,
-                        "Body": attack,
-                        "OwnerDisplayName": attack,
-                        "Comments": [],
-                    }
+                    {"Id": 5000 + number, "Score": 1, "Body": attack, "OwnerDisplayName": attack}
                 ],
             }
         )
