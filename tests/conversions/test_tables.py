@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.command import run
 from support.dumps import row, strays_of, unpacked, write_dump
+from support.golden import compare
 from support.interruptions import kill_at, stopped_between_passes
 from support.messages import heard
 from support.oracle_tables import FILES, nest
@@ -30,7 +31,7 @@ def site(tmp_path: Path) -> Path:
 def test_expected_files_equal_the_oracle() -> None:
     oracle = nest(SITE, FILES)
     for name, lines in zip(["", ".strays"], expected(oracle), strict=True):
-        assert (SITE / f"questions{name}.jsonl").read_bytes() == lines
+        compare(lines.decode(), SITE / f"questions{name}.jsonl")
 
 
 @pytest.mark.usefixtures("core")

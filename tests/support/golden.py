@@ -1,5 +1,7 @@
 """Reviewed files that outputs are compared with."""
 
+from pathlib import Path
+
 import pytest
 
 from support.places import SAMPLES
@@ -8,8 +10,8 @@ THREADS = SAMPLES / "threads"
 """The dump of a small invented site; its folders have what is expected of conversions."""
 
 
-def compare(made: str, expected: str) -> None:
-    """Compare a text with the reviewed file `expected` of `THREADS`.
+def compare(made: str, expected: str | Path) -> None:
+    """Compare a text with the reviewed file `expected`, whose path may begin in `THREADS`.
 
     A missing file is written, and the test fails, so that the file can be reviewed.
     """

@@ -1,8 +1,6 @@
 """Nest posts independently, with only the standard library and in memory.
 
-It shares no code with the package, so a mistake would have to be made twice to stay undetected. As
-a script, it writes the expected files of a sample next to the sample: ``PYTHONPATH=tests python -m
-support.oracle samples/posts.xml``. (``NAME.by-votes.jsonl`` is written only if it exists.)
+It shares no code with the package, so a mistake would have to be made twice to stay undetected.
 """
 
 import json
@@ -235,18 +233,3 @@ def _repair(data: bytes) -> tuple[str, int]:
 
 def json_line(value: Row) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _write_expected(sample: Path) -> None:
-    oracle = nest(sample)
-    sample.with_suffix(".jsonl").write_bytes(b"".join(oracle.document_lines()))
-    if oracle.strays:
-        sample.with_suffix(".strays.jsonl").write_bytes(b"".join(oracle.stray_lines()))
-    by_votes = sample.with_suffix(".by-votes.jsonl")
-    if by_votes.exists():
-        by_votes.write_bytes(b"".join(nest(sample, "votes").document_lines()))
-
-
-if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        _write_expected(Path(name))

@@ -1,10 +1,8 @@
 """Nest the other tables independently, with the standard library and in memory.
 
-Like ``oracle``, it shares no code with the package. As a script it writes the expected files
-of a sample folder: ``PYTHONPATH=tests python -m support.oracle_tables samples/site``.
+Like ``oracle``, it shares no code with the package.
 """
 
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -239,14 +237,3 @@ def rows_of(path: Path, name: str) -> Iterator[Row]:
 def _number(text: str) -> int | str:
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() else text
-
-
-def _write_expected(folder: Path) -> None:
-    tables = nest(folder, FILES)
-    (folder / "questions.jsonl").write_bytes(b"".join(tables.document_lines()))
-    (folder / "questions.strays.jsonl").write_bytes(b"".join(tables.stray_lines()))
-
-
-if __name__ == "__main__":
-    for argument in sys.argv[1:]:
-        _write_expected(Path(argument))
