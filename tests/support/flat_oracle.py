@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -157,24 +157,6 @@ _READERS: dict[str, Callable[[Path, Table], list[Row]]] = {
     "jsonl": _jsonl,
     "sqlite": _sqlite,
 }
-
-
-def summary(rows: list[Row], table: Table) -> dict[str, tuple[int, int]]:
-    """Count the nulls of each column, and add up its numbers, milliseconds or lengths."""
-    return {
-        name: (
-            sum(row[name] is None for row in rows),
-            sum(_size(row[name], kind) for row in rows if row[name] is not None),
-        )
-        for name, kind in {**table.attributes, "Other": "text"}.items()
-    }
-
-
-def _size(value: Any, kind: str) -> int:
-    if kind == "date":
-        since = datetime.fromisoformat(value) - datetime(1970, 1, 1)
-        return since // timedelta(milliseconds=1)
-    return int(value) if kind in ("integer", "boolean") else len(value)
 
 
 def tables_in(folder: Path) -> list[Table]:

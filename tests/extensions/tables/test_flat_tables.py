@@ -20,7 +20,7 @@ from isal import isal_zlib
 from make_dump import make_dump
 from support.command import run_python
 from support.dumps import question, row, some_rows, write_dump
-from support.flat_oracle import read_back, rows_of, summary, tables_in
+from support.flat_oracle import read_back, rows_of, tables_in
 from support.packed import BZIP2, Counting, seven_zip, with_noise
 from support.places import CHECKOUT, LONG, published
 from support.table_sites import SITE
@@ -313,7 +313,7 @@ def whole_dump(request: pytest.FixtureRequest, unpack: Callable[[Path], Path]) -
 @pytest.mark.long
 @pytest.mark.parametrize("form", FORMATS)
 def test_published_dumps(form: TableFormat, whole_dump: Path, core: Core, tmp_path: Path) -> None:
-    """Compare rows, columns, nulls and sums of every table, and every value."""
+    """Compare every value of every table."""
     is_whole_site = (whole_dump / "Votes.xml").exists()
     if not LONG and form != "parquet" and (core == "python" or not is_whole_site):
         pytest.skip("with SO2DOCS_LONG=1")
@@ -324,7 +324,6 @@ def test_published_dumps(form: TableFormat, whole_dump: Path, core: Core, tmp_pa
         expected = rows_of(whole_dump / table.file, table)
         rows = read_back(tmp_path / "out", table, form)
         assert report[table.name].written == report[table.name].rows == len(expected)
-        assert summary(rows, table) == summary(expected, table)
         assert rows == as_stored(expected, form)
 
 
