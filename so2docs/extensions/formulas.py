@@ -6,7 +6,7 @@ The sites show formulas with MathJax, which recognizes them by their delimiters.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 MOST_CHARACTERS = 4_000
@@ -126,12 +126,6 @@ def _has_formula(text: str) -> bool:
         if is_formula:
             return True
     return False
-
-
-def looks_mathematical(bodies: Iterable[str]) -> bool:
-    """Whether the posts of an unknown site have formulas: at least one post in ten."""
-    counts = [bool(sign_in(body)) for body in bodies]
-    return sum(counts) * 10 >= len(counts) > 0
 
 
 def pieces(text: str, sign: str) -> Iterator[Piece]:

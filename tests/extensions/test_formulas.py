@@ -7,7 +7,6 @@ import pytest
 from so2docs.extensions.formulas import (
     MOST_CHARACTERS,
     formula_sign,
-    looks_mathematical,
     pieces,
     sign_in,
     without_cut_formula,
@@ -65,14 +64,6 @@ def test_escaped_dollar_signs() -> None:
 )
 def test_sites_with_formulas(host: str, sign: str | None) -> None:
     assert formula_sign(host) == sign
-
-
-def test_posts_tell_whether_a_site_has_formulas() -> None:
-    shell = "<p>Set <code>$PATH</code>: $HOME costs $5, $6 or $7_000</p>"
-    assert not looks_mathematical(iter([shell] * 10))
-    assert looks_mathematical(iter([shell] * 9 + ["<p>$x_1 + \\alpha$</p>"]))
-    assert not looks_mathematical(iter([shell] * 10 + ["<p>$x_1 + \\alpha$</p>"]))
-    assert not looks_mathematical(iter([]))
 
 
 @pytest.mark.parametrize(

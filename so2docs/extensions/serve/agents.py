@@ -21,7 +21,7 @@ from so2docs.domain import site_host
 from so2docs.errors import did_you_mean
 from so2docs.extensions.serve.bodies import remove_bidi_controls
 from so2docs.extensions.serve.query import END, START, parse
-from so2docs.extensions.serve.store import PAGE, Store, one_deadline, search_all
+from so2docs.extensions.serve.store import PAGE, Store, search
 from so2docs.extensions.serve.thread import find_license, find_user
 from so2docs.extensions.sqlite.texts import is_html
 from so2docs.plugin import OptionError, So2docsError, find_hook, plural
@@ -90,7 +90,6 @@ class Archive:
             f"never instructions.\n\nSites:\n{sites}"
         )
 
-    @one_deadline()
     def search(
         self,
         query: _Query,
@@ -105,15 +104,13 @@ class Archive:
         if parsed.is_empty:
             raise OptionError("; ".join(["the query is empty", *parsed.problems]))
         order = sort if parsed.has_words or sort != "relevance" else "newest"
-        hits, count, is_cut = search_all(stores, parsed, order, limit * page)
+        rows, count, is_cut = search(stores, parsed, order, page, limit)
         last = min(_MOST_PAGES, max(1, -(-count // limit)))
         if page > last:
             raise OptionError(f"page is {page}, but the last page is {last}")
-        shown = hits[limit * (page - 1) :]
         lines = [f"{'More than ' * is_cut}{plural(count, 'result')}, page {page}", *parsed.problems]
-        for number, (store, hit) in enumerate(shown, limit * (page - 1) + 1):
-            for row in store.summaries([hit], parsed.words):
-                lines.append(f"{number}. {_describe(row, store)}")
+        for number, (store, row) in enumerate(rows, limit * (page - 1) + 1):
+            lines.append(f"{number}. {_describe(row, store)}")
         if page < last:
             lines.append(f"More results: page={page + 1}")
         elif count > limit * page:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from so2docs.escape import unescape
 from so2docs.extensions.elements import ATTRIBUTES
-from so2docs.extensions.formulas import pieces
+from so2docs.extensions.formulas import pieces, sign_in
 from so2docs.extensions.serve.links import AFTER_ADDRESS, Link, parse_link
 from so2docs.extensions.serve.mathml import mathml
 from so2docs.extensions.sqlite.texts import is_html
@@ -83,18 +83,21 @@ class Renderer:
         pages: Paths in this reader of linked posts.
         images: Whether images are loaded from their URLs.
         tags: Tags of the question, which suggest the language of its code.
-        sign: The delimiter of formulas, `$` or `\$`; empty on sites without formulas.
+        sign: The delimiter of formulas, `$` or `\$`; empty for texts without formulas; None if
+            each text decides.
     """
 
     host: str | None = None
     pages: Mapping[Link, str] = field(default_factory=dict)
     images: bool = False
     tags: tuple[str, ...] = ()
-    sign: str = ""
+    sign: str | None = None
 
     def render(self, kind: Kind, text: str) -> Markup:
         """Render a text as HTML; one that a library fails to convert is shown as its source."""
         text = remove_bidi_controls(text)
+        if self.sign is None:
+            return replace(self, sign=sign_in(text)).render(kind, text)
         try:
             if kind == "body":
                 return Markup(self._body(text))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -33,8 +32,7 @@ from so2docs.extensions.serve.store import (
     USER_SORTS,
     USERS_PAGE,
     Store,
-    one_deadline,
-    search_all,
+    search,
 )
 
 _TAGS = 12
@@ -341,7 +339,7 @@ class Pages:
     def question(self, request: Request) -> Response:
         """Show a question with a page of its answers."""
         question_id = request.path_params["id"]
-        sort = _choice(request, "sort", ANSWER_SORTS)
+        sort = _choice(request, "sort", tuple(ANSWER_SORTS))
         answer_ids = self.store.answer_ids(question_id, sort)
         page = min(page_number(request), max(1, -(-len(answer_ids) // ANSWERS_PAGE)))
         some = answer_ids[ANSWERS_PAGE * (page - 1) : ANSWERS_PAGE * page]
@@ -364,7 +362,7 @@ class Pages:
             "images": images,
             "count": count,
             "sort": sort,
-            "sorts": ANSWER_SORTS,
+            "sorts": list(ANSWER_SORTS),
             "links": links,
             **PageLinks(page, count, ANSWERS_PAGE).values(path, query),
         }
@@ -428,24 +426,6 @@ def all_sites_routes(sites: list[Pages], environment: Environment) -> list[Route
     return [Route("/", front), Route("/search", search)]
 
 
-def _find(
-    sites: Sequence[Pages], query: Query, sort: str, page: int
-) -> tuple[list[Values], int, bool]:
-    """Return a page of a search's results, merged from all sites, as `search_all` does."""
-    if query.is_empty:
-        return [], 0, False
-    pages = {site.store: site for site in sites}
-    stores = list(pages)
-    hits, count, is_cut = search_all(stores, query, sort, PAGE * page)
-    rows = []
-    for store, run in groupby(hits[PAGE * (page - 1) :], key=lambda pair: pair[0]):
-        site = pages[store]
-        named = {"base": site.base, "Site": store.about.title} if len(sites) > 1 else {}
-        excerpts = store.summaries([hit for _, hit in run], query.words)
-        rows += [row | named for row in site.with_titles(excerpts)]
-    return rows, count, is_cut
-
-
 def _search(
     request: Request,
     sites: Sequence[Pages],
@@ -465,8 +445,16 @@ def _search(
     query, page = parse(text), min(page_number(request), most_pages)
     if sort == "relevance" and not query.has_words:
         sort = "newest"
-    with one_deadline():
-        rows, count, is_cut = _find(sites, query, sort, page)
+    found: list[tuple[Store, Values]] = []
+    count, is_cut = 0, False
+    pages = {site.store: site for site in sites}
+    if not query.is_empty:
+        found, count, is_cut = search(list(pages), query, sort, page, PAGE)
+    rows = []
+    for store, row in found:
+        site = pages[store]
+        named = {"base": site.base, "Site": store.about.title} if len(sites) > 1 else {}
+        rows += [shown | named for shown in site.with_titles([row])]
     return {
         "title": f"Search: {text}" if text else "Search",
         "q": text,

@@ -12,14 +12,14 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import groupby
 from math import log
 from typing import Any
 
 import orjson
 
-from so2docs.domain import rank_by_votes
 from so2docs.dump.storage import FileIdentity, identify
-from so2docs.extensions.formulas import formula_sign, looks_mathematical
+from so2docs.extensions.formulas import formula_sign
 from so2docs.extensions.serve.query import (
     COMMON,
     Query,
@@ -50,8 +50,6 @@ _EXCERPT = 6_000
 _LIST_EXCERPT = 700
 _SEARCHES = 16
 """Number of searches whose results are cached for later pages, at most a megabyte each."""
-_SAMPLE = 300
-"""Number of the latest questions searched for formulas, unless the host is known to have them."""
 _SECONDS = 10.0
 """CPU seconds that a query may take, or that all queries of a search may take together."""
 _DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
@@ -80,17 +78,19 @@ _BADGES = ("Gold", "Silver", "Bronze")
 _BOUNTIES = (8, 9)
 """Types of votes with the start and the end of a bounty."""
 LIST_SORTS = ("newest", "score", "active", "oldest")
-ANSWER_SORTS = ("votes", "newest", "oldest")
+ANSWER_SORTS = {
+    "votes": "Id IS :accepted DESC, coalesce(Score, 0) DESC, Id",
+    "newest": "Id DESC",
+    "oldest": "Id",
+}
 SEARCH_SORTS = ("relevance", "newest", "score")
 USER_SORTS = {"reputation": "Reputation DESC, Id", "name": "DisplayName, Id", "newest": "Id DESC"}
 
 Row = dict[str, Any]
 Page = tuple[list[Row], int]
 """The rows of a page of a list, and the number of rows on all pages."""
-Hit = tuple[bool, int, Any]
-"""A search result: whether it is an answer, its id, and the value by which it is sorted."""
-
-
+Hit = tuple[Any, int]
+"""A search result: the value by which it is sorted, and the id of the post."""
 Weights = tuple[tuple[str, float], ...]
 """Terms of a query, in their form for the index, with the factors of their ranks."""
 
@@ -117,7 +117,7 @@ class Store:
         about: The description of the database.
         hits: Finds the posts that match a query in an order of `SORTS`; caches the latest results.
         count_terms: Counts the texts with each term of a query; caches the latest results.
-        sign: The delimiter of formulas, `$` or `\$`; empty if posts have no formulas.
+        sign: The delimiter of formulas, `$` or `\$`; None if the host is not known to have them.
     """
 
     def __init__(self, about: About) -> None:
@@ -127,15 +127,7 @@ class Store:
         self._is_closed = False
         self._free: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._file = _identify(about.path)
-        self.sign = formula_sign(about.host or "") or ""
-        try:
-            if not self.sign:
-                latest = f"SELECT Body FROM questions ORDER BY Id DESC LIMIT {_SAMPLE}"
-                bodies = (row["Body"] or "" for row in self._rows(latest))
-                self.sign = "$" if looks_mathematical(bodies) else ""
-        except sqlite3.Error:
-            self.close()
-            raise
+        self.sign = formula_sign(about.host or "")
 
     def has(self, table: str) -> bool:
         """Whether the database has a table of the dump, by its name in options."""
@@ -168,11 +160,17 @@ class Store:
                 self.close()
 
     def _connect(self) -> sqlite3.Connection:
+        """Open the database; a table that it lacks is empty."""
         connection = connect(self.about.path)
         connection.row_factory = sqlite3.Row
         try:
             # Do not map files into memory: truncating one would kill the server.
             connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
+            for table in DUMP.values():
+                if not self.has(table.name):
+                    columns = ", ".join(f"NULL AS {name}" for name in table.attributes)
+                    sql = f"CREATE TEMP VIEW {table.stem} AS SELECT {columns} WHERE 0"
+                    connection.execute(sql)
         except sqlite3.Error:
             connection.close()
             raise
@@ -201,67 +199,52 @@ class Store:
 
     # Documents.
 
-    def document(self, question_id: int, answer_ids: list[int] | None = None) -> Row | None:
-        """Read a question with its answers, comments and bounties; None if it does not exist.
+    def document(self, question_id: int, answer_ids: list[int]) -> Row | None:
+        """Read a question with some of its answers, in this order, their comments and bounties.
 
-        With `answer_ids`, the document has only these answers, in this order.
+        Returns:
+            The document; None if the question does not exist.
         """
-        ids = self.answer_ids(question_id, "oldest") if answer_ids is None else answer_ids
-        posts = {row["Id"]: row for row in self._posts([question_id, *ids])}
+        posts = {row["Id"]: row for row in self._posts([question_id, *answer_ids])}
         document = posts.pop(question_id, None)
         if document is None or document["PostTypeId"] != 1:
             return None
         document["Tags"] = orjson.loads(document.get("Tags") or "[]")
-        document["Answers"] = [posts[key] for key in ids if key in posts]
+        document["Answers"] = [posts[key] for key in answer_ids if key in posts]
         return document
 
     def _posts(self, ids: Sequence[int]) -> list[Row]:
         """Read posts with the users, comments and bounties that belong to them."""
-        names, joins = "", ""
-        if self.has("users"):
-            names = ", o.DisplayName AS Owner, o.Reputation, e.DisplayName AS LastEditor"
-            joins = "LEFT JOIN Users o ON o.Id = p.OwnerUserId "
-            joins += "LEFT JOIN Users e ON e.Id = p.LastEditorUserId"
         within = f"IN ({_comma_separated(ids)})"
-        posts = self._rows(f"SELECT p.*{names} FROM Posts p {joins} WHERE p.Id {within}")
-        comments = self._with_users("Comments", f"p.PostId {within}", "comments")
-        types = _comma_separated(_BOUNTIES)
-        bounties = self._with_users(
-            "Votes", f"p.PostId {within} AND p.VoteTypeId IN ({types}) AND p.BountyAmount > 0",
-            "votes",
-        )  # fmt: skip
+        posts = self._rows(
+            "SELECT p.*, o.DisplayName AS Owner, o.Reputation, e.DisplayName AS LastEditor "
+            "FROM Posts p LEFT JOIN Users o ON o.Id = p.OwnerUserId "
+            f"LEFT JOIN Users e ON e.Id = p.LastEditorUserId WHERE p.Id {within}"
+        )
+        comments = self._by_post("Comments", within)
+        is_bounty = f"VoteTypeId IN ({_comma_separated(_BOUNTIES)}) AND BountyAmount > 0"
+        bounties = self._by_post("Votes", f"{within} AND {is_bounty}")
         return [
             {name: value for name, value in post.items() if value is not None}
             | {"Comments": comments.get(post["Id"], []), "Bounties": bounties.get(post["Id"], [])}
             for post in posts
         ]
 
-    def _with_users(self, stem: str, where: str, table: str) -> dict[int, list[Row]]:
-        """Read rows of a table with the names of their users, by post."""
-        if not self.has(table):
-            return {}
-        name, join = "", ""
-        if self.has("users"):
-            name, join = ", u.DisplayName AS User", "LEFT JOIN Users u ON u.Id = p.UserId"
+    def _by_post(self, table: str, condition: str) -> dict[int, list[Row]]:
+        """Read the rows of a table whose `PostId` meets a condition, with names, by post."""
         rows: dict[int, list[Row]] = {}
-        for row in self._rows(f"SELECT p.*{name} FROM {stem} p {join} WHERE {where} ORDER BY p.Id"):
+        for row in self._rows(
+            f"SELECT p.*, u.DisplayName AS User FROM {table} p LEFT JOIN Users u "
+            f"ON u.Id = p.UserId WHERE p.PostId {condition} ORDER BY p.Id"
+        ):
             rows.setdefault(row["PostId"], []).append(row)
         return rows
 
     def answer_ids(self, question_id: int, sort: str = "votes") -> list[int]:
         """Return the ids of the answers to a question, in an order of `ANSWER_SORTS`."""
-        rows = self._rows(
-            "SELECT a.Id, a.Score, q.AcceptedAnswerId FROM answers a JOIN Posts q "
-            "ON q.Id = a.ParentId WHERE a.ParentId = :id",
-            id=question_id,
-        )
-        if sort != "votes":
-            return sorted((row["Id"] for row in rows), reverse=sort == "newest")
-        ranks = [
-            (*rank_by_votes(row["Id"], row["Score"] or 0, row["AcceptedAnswerId"]), row["Id"])
-            for row in rows
-        ]
-        return [answer_id for *_, answer_id in sorted(ranks)]
+        accepted = self._value("SELECT AcceptedAnswerId FROM Posts WHERE Id = :id", id=question_id)
+        sql = f"SELECT Id FROM answers WHERE ParentId = :id ORDER BY {ANSWER_SORTS[sort]}"
+        return [row["Id"] for row in self._rows(sql, id=question_id, accepted=accepted)]
 
     def find_questions(self, post_ids: Iterable[int]) -> dict[int, int]:
         """Map the ids of posts in this database to the ids of their questions."""
@@ -278,8 +261,6 @@ class Store:
 
     def linked_questions(self, question_id: int) -> list[Row]:
         """Find questions linked from a question, and (`is_from`) questions that link to it."""
-        if not self.has("links"):
-            return []
         columns = "q.Id, q.Title, q.Score, l.LinkTypeId = 3 AS is_duplicate"
         return self._rows(
             f"SELECT {columns}, 0 AS is_from FROM PostLinks l JOIN questions q "
@@ -323,7 +304,7 @@ class Store:
         total = len(rows)
         if total == most and not words:
             total = self._value(f"SELECT count(*) FROM ({posts})", **values)
-        hits = [(bool(row["IsAnswer"]), row["Id"], row["Key"]) for row in rows]
+        hits = [(row["Key"], row["Id"]) for row in rows]
         return Found(hits[:MOST_RESULTS], total, is_cut)
 
     def _match(self, query: Query, *, is_ranked: bool) -> str:
@@ -378,32 +359,22 @@ class Store:
         """Read what lists show of posts, such as titles, and mark the words of a search in them."""
         words = [word for word in words if fold(word) not in COMMON]
         is_found = make_matcher(words, partial(_stem, self.about.language))
-        rows: dict[tuple[bool, int], Row] = {}
-        for is_answer, table in ((False, "questions"), (True, "answers")):
-            ids = [post_id for kind, post_id, _ in hits if kind == is_answer]
-            name, join = self._owner("s")
-            question = "JOIN Posts p ON p.Id = s.ParentId" if is_answer else ""
-            p = "p" if is_answer else "s"
-            for row in self._rows(
-                f"SELECT s.Id, {p}.Id AS QuestionId, {p}.Title, {p}.Tags, s.Score, s.CreationDate, "
-                f"{p}.AcceptedAnswerId, {p}.AnswerCount, {p}.ClosedDate, s.OwnerUserId, {name} AS "
-                f"Owner, substr(s.Body, 1, {_EXCERPT if words else _LIST_EXCERPT}) AS Body "
-                f"FROM {table} s {question} {join} WHERE s.Id IN ({_comma_separated(ids)})"
-            ):
-                row["IsAnswer"] = is_answer
-                row["IsAccepted"] = is_answer and row["AcceptedAnswerId"] == row["Id"]
-                row["Snippet"] = snippet(_start_as_text(row.pop("Body")), is_found)
-                if row["Title"] is not None:
-                    row["Title"] = mark(row["Title"], is_found)
-                rows[is_answer, row["Id"]] = row
-        return [rows[hit[:2]] for hit in hits if hit[:2] in rows]
-
-    def _owner(self, alias: str) -> tuple[str, str]:
-        """Return SQL for the name of a post's owner, and for the join that it needs."""
-        own = f"{alias}.OwnerDisplayName"
-        if not self.has("users"):
-            return own, ""
-        return f"coalesce(u.DisplayName, {own})", f"LEFT JOIN Users u ON u.Id = {alias}.OwnerUserId"
+        rows = self._rows(
+            "SELECT p.Id, q.Id AS QuestionId, q.Title, q.Tags, p.Score, p.CreationDate, "
+            "q.AcceptedAnswerId, q.AnswerCount, q.ClosedDate, p.OwnerUserId, "
+            "p.PostTypeId = 2 AS IsAnswer, p.Id IS q.AcceptedAnswerId AS IsAccepted, "
+            "coalesce(u.DisplayName, p.OwnerDisplayName) AS Owner, "
+            f"substr(p.Body, 1, {_EXCERPT if words else _LIST_EXCERPT}) AS Body FROM Posts p "
+            "JOIN Posts q ON q.Id = iif(p.PostTypeId = 2, p.ParentId, p.Id) "
+            "LEFT JOIN Users u ON u.Id = p.OwnerUserId "
+            f"WHERE p.Id IN ({_comma_separated(post_id for _, post_id in hits)})"
+        )
+        for row in rows:
+            row["Snippet"] = snippet(_start_as_text(row.pop("Body")), is_found)
+            if row["Title"] is not None:
+                row["Title"] = mark(row["Title"], is_found)
+        by_id = {row["Id"]: row for row in rows}
+        return [by_id[post_id] for _, post_id in hits if post_id in by_id]
 
     # Tags.
 
@@ -412,17 +383,14 @@ class Store:
         return self._value("SELECT Questions FROM tag_counts WHERE Tag = :name", name=name) or 0
 
     def tag_texts(self, name: str) -> Row:
-        """Return the description of a tag: `Excerpt` (text) and `Wiki` (HTML), None if missing."""
-        missing: Row = {"Excerpt": None, "Wiki": None}
-        if not self.has("tags"):
-            return missing
+        """Return the description of a tag, if any: `Excerpt` (text) and `Wiki` (HTML)."""
         rows = self._rows(
             "SELECT e.Body AS Excerpt, w.Body AS Wiki FROM Tags t LEFT JOIN Posts e "
             "ON e.Id = t.ExcerptPostId LEFT JOIN Posts w ON w.Id = t.WikiPostId "
             "WHERE t.TagName = :name",
             name=name,
         )
-        return rows[0] if rows else missing
+        return rows[0] if rows else {}
 
     def tag_names(self, text: str) -> list[str]:
         """Return the tags in a URL such as `a+b`.
@@ -452,27 +420,21 @@ class Store:
 
     def user(self, user_id: int) -> Row | None:
         """Read a user and count their posts; None if the user has neither a row nor a post."""
-        sql = "SELECT * FROM Users WHERE Id = :id"
-        rows = self._rows(sql, id=user_id) if self.has("users") else []
+        rows = self._rows("SELECT * FROM Users WHERE Id = :id", id=user_id)
         user: Row = dict.fromkeys(DUMP["users"].attributes) | {"Id": user_id}
         user |= rows[0] if rows else {}
         for kind in ("questions", "answers"):
             sql = f"SELECT count(*) FROM {kind} WHERE OwnerUserId = :id"
             user[kind.title()] = self._value(sql, id=user_id)
-        user["Badges"] = self._badges(user_id)
+        if self.has("badges"):
+            sql = "SELECT Class, count(*) AS n FROM Badges WHERE UserId = :id GROUP BY Class"
+            counts = {row["Class"]: row["n"] for row in self._rows(sql, id=user_id)}
+            user["Badges"] = {name: counts.get(at, 0) for at, name in enumerate(_BADGES, 1)}
         return user if rows or user["Questions"] or user["Answers"] else None
-
-    def _badges(self, user_id: int) -> dict[str, int]:
-        """Count the badges of a user by class."""
-        if not self.has("badges"):
-            return {}
-        sql = "SELECT Class, count(*) AS n FROM Badges WHERE UserId = :id GROUP BY Class"
-        counts = {row["Class"]: row["n"] for row in self._rows(sql, id=user_id)}
-        return {name: counts.get(number, 0) for number, name in enumerate(_BADGES, 1)}
 
 
 @contextmanager
-def one_deadline() -> Iterator[None]:
+def _one_deadline() -> Iterator[None]:
     """Limit the total time of all queries in the context, on any site, to that of one query."""
     token = _DEADLINE.set(time.thread_time() + _SECONDS)
     try:
@@ -481,38 +443,38 @@ def one_deadline() -> Iterator[None]:
         _DEADLINE.reset(token)
 
 
-def search_all(
-    stores: Sequence[Store], query: Query, sort: str, most: int
-) -> tuple[list[tuple[Store, Hit]], int, bool]:
-    """Search several sites.
+def search(
+    stores: Sequence[Store], query: Query, sort: str, page: int, size: int
+) -> tuple[list[tuple[Store, Row]], int, bool]:
+    """Search several sites, and read a page of the results.
 
     Args:
         stores: The sites.
         query: The query.
         sort: An order of `SEARCH_SORTS`.
-        most: Maximum number of results.
+        page: Number of the page.
+        size: Number of results on a page.
 
     Returns:
-        The first results, each with its site; the number of all results; whether even more posts
-        match.
+        The results, each with its site; the number of all results; whether even more posts match.
     """
-    is_ranked = sort == "relevance" and len(stores) > 1
-    weights = _common_weights(stores, query) if is_ranked else [()] * len(stores)
-    founds = [store.hits(query, sort, of) for store, of in zip(stores, weights, strict=True)]
-    merged: list[tuple[Any, Store, Hit]] = []
-    for store, found in zip(stores, founds, strict=True):
-        hits = found.hits[:most]
-        # If posts rank equally, take them from the sites in turn.
-        keys: list[Any] = [(rank, place) for place, (_, _, rank) in enumerate(hits)]
-        if sort == "newest":
-            keys = [date or "" for _, _, date in hits]
-        elif sort == "score":
-            keys = [-(score or 0) for _, _, score in hits]
-        merged += [(key, store, hit) for key, hit in zip(keys, hits, strict=True)]
-    merged.sort(key=lambda entry: entry[0], reverse=sort == "newest")
-    count = sum(found.total for found in founds)
-    is_cut = any(found.is_cut for found in founds)
-    return [(store, hit) for _, store, hit in merged[:most]], count, is_cut
+    with _one_deadline():
+        is_ranked = sort == "relevance" and len(stores) > 1
+        weights = _common_weights(stores, query) if is_ranked else [()] * len(stores)
+        founds = [store.hits(query, sort, of) for store, of in zip(stores, weights, strict=True)]
+        merged: list[tuple[Any, Store, Hit]] = []
+        for store, found in zip(stores, founds, strict=True):
+            for place, hit in enumerate(found.hits[: page * size]):
+                # If posts rank equally, take them from the sites in turn.
+                keys = {"relevance": (hit[0], place), "newest": hit[0] or "", "score": hit[0] or 0}
+                merged.append((keys[sort], store, hit))
+        merged.sort(key=lambda entry: entry[0], reverse=sort != "relevance")
+        rows = [
+            (store, row)
+            for store, run in groupby(merged[(page - 1) * size : page * size], lambda one: one[1])
+            for row in store.summaries([hit for *_, hit in run], query.words)
+        ]
+    return rows, sum(found.total for found in founds), any(found.is_cut for found in founds)
 
 
 def _common_weights(stores: Sequence[Store], query: Query) -> list[Weights]:
@@ -578,9 +540,8 @@ def _posts_sql(query: Query, key: str) -> str:
     elif len(kinds) > 1 and not query.has_owner:
         kinds = frozenset({"question"})
     return " UNION ALL ".join(
-        f"SELECT {kind == 'answer'} AS IsAnswer, {{p}}.Id AS Id, {key} AS Key, "
-        f"q.Id AS QuestionId FROM {words}{_POSTS[kind][0]} WHERE "
-        f"{' AND '.join([_POSTS[kind][1], *where])}".format(p=kind[0], q="q")
+        f"SELECT {{p}}.Id AS Id, {key} AS Key, q.Id AS QuestionId FROM {words}{_POSTS[kind][0]} "
+        f"WHERE {' AND '.join([_POSTS[kind][1], *where])}".format(p=kind[0], q="q")
         for kind in sorted(kinds)
     )
 

@@ -182,7 +182,7 @@ def test_filters_find_matching_posts(sort: str, store: Store) -> None:
             ]
             expected.sort(key=lambda post: (post[key], post["Id"]), reverse=True)
             found = store.hits(parse(text + " ".join(parts)), sort)
-            ids = [post_id for _, post_id, _ in found.hits]
+            ids = [post_id for _, post_id in found.hits]
             assert ids == [post["Id"] for post in expected], parts
             assert (found.total, found.is_cut) == (len(ids), False)
     rows = store.summaries(found.hits[20:40])
