@@ -54,7 +54,7 @@ def check_any_way(
     """Check that either core, any chunks and an archive whose posts come last give the same."""
     archive = folder / "dump.7z"
     with py7zr.SevenZipFile(archive, "w", filters=LZMA2) as file:
-        for path in sorted(dump.iterdir(), key=lambda path: path.name == "Posts.xml"):
+        for path in sorted(dump.glob("*.xml"), key=lambda path: path.name == "Posts.xml"):
             file.write(path, path.name)
     ways: list[tuple[Path, Row]] = [
         (dump, {"core": "python"}),

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from as_of import normalize as normalize_body
-from support.dumps import answer, question, row
+from support.dumps import question, row
 from support.filtering import filtered
 from support.interruptions import kill_at
-from support.places import DUMPS, NO_DUMPS
+from support.places import DUMPS, NO_DUMPS, SAMPLES
 from support.restored import event, restore, split_posts, write_site
 from support.site_over_time import FIRST, LAST, Site
 
@@ -106,70 +106,8 @@ def test_changes_between_two_dates(site: tuple[Site, Path], tmp_path: Path) -> N
         so2docs.convert(dump, outputs[0], as_of="2020-01-11")
 
 
+FORMER = SAMPLES / "former"
 EARLY, LATE, DAY = "2020-01-01T10:00:00.000", "2020-03-01T10:00:00.000", "2020-02-01"
-
-
-@pytest.fixture
-def odd(tmp_path: Path) -> Path:
-    """A dump whose history is incomplete, with merged posts and posts in odd states."""
-    dated = {"CreationDate": EARLY, "Title": "t", "Tags": "<a>", "Score": 9}
-    edited = {**dated, "LastEditDate": LATE, "LastActivityDate": LATE}
-    posts = [
-        question(1, Body="<p>now</p>", **edited),
-        answer(2, 1, Body="<p>2</p>", CreationDate=EARLY),
-        question(3, Body="<p>no history</p>", **edited),
-        question(4, Body="<p>text is lost</p>", **edited),
-        answer(5, 4, Body="<p>5</p>", CreationDate=EARLY),
-        question(6, Body="<p>merged</p>", **edited),
-        question(7, Body="<p>old</p>", **dated),
-        answer(8, 7, Body="<p>edit is not recorded</p>", CreationDate=EARLY, LastEditDate=LATE),
-        question(9, Body="<p>migrated</p>", **dated),
-        question(10, Body="<p>undated</p>", Title="t"),
-        question(11, Body="<p>late</p>", **{**dated, "CreationDate": LATE}),
-        answer(12, 11, Body="<p>answer to a late question</p>", CreationDate=EARLY),
-    ]
-    history = [
-        event(1, 1, 2, EARLY, Text="then"),
-        event(2, 1, 5, LATE, Text="now"),
-        event(3, 1, 6, LATE),
-        event(4, 1, 3, EARLY, Text="<b><c>"),
-        event(5, 4, 2, EARLY, Text="first"),
-        event(6, 4, 5, f"{DAY}T10:00:00.000"),
-        event(7, 4, 5, LATE, Text="later"),
-        event(9, 6, 2, EARLY, Text="of the destination"),
-        event(8, 6, 2, EARLY, Text="of the source"),
-        event(10, 6, 5, LATE, Text="merged"),
-        event(11, 8, 2, EARLY, Text="8"),
-        event(12, 9, 36, LATE),
-        event(13, 99, 5, LATE, Text="of an unknown post"),
-    ]
-    votes = [
-        row(Id=1, PostId=1, VoteTypeId=2, CreationDate=f"{DAY}T00:00:00.000"),
-        row(Id=2, PostId=1, VoteTypeId=2, CreationDate=LATE),
-        row(Id=3, PostId=2, VoteTypeId=1, CreationDate=LATE),
-    ]
-    return write_site(tmp_path / "odd", posts, history, Votes=votes)
-
-
-def test_unknown_and_odd_texts(odd: Path, tmp_path: Path, core: Core) -> None:
-    report = so2docs.convert(odd, tmp_path / "o.jsonl", as_of=DAY, core=core)
-    posts = split_posts(so2docs.read(tmp_path / "o.jsonl"))
-    bodies = {id_: (post["Body"], post["BodyFrom"]) for id_, post in posts.items()}
-    assert bodies == {
-        1: ("<p>then</p>\n", "history"),
-        2: ("<p>2</p>", "dump"),
-        6: ("<p>of the destination</p>\n", "history"),
-        7: ("<p>old</p>", "dump"),
-        8: ("<p>8</p>\n", "history"),
-    }
-    assert posts[1]["Tags"] == ["b", "c"]
-    assert posts[1]["Score"] == 1
-    assert "AcceptedAnswerId" not in posts[1]
-    assert "LastEditDate" not in posts[1]
-    assert posts[1]["LastActivityDate"] == EARLY
-    assert report.strays == {"revision_missing": 2, "question_revision_missing": 1}
-    assert (report.unchanged, report.restored, report.filtered) == (2, 3, 4)
-    assert f"as of {DAY}" in str(report)
 
 
 def write_edited(dump: Path, text: str, *posts: bytes) -> Path:
@@ -281,48 +219,36 @@ def test_any_legal_form_of_rows_gives_the_same(tmp_path: Path, change: str, core
     assert restore(other, **options) == expected
 
 
-def test_an_unknown_site_is_reported(odd: Path, caplog: pytest.LogCaptureFixture) -> None:
-    restore(odd, as_of=DAY)
+def test_an_unknown_site_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    restore(FORMER, as_of=DAY)
     message = "addresses of questions stay addresses"
     assert message in caplog.text
     caplog.clear()
-    restore(odd, as_of=DAY, body="markdown")
-    restore(odd, as_of=DAY, site="ale.stackexchange.com")
+    restore(FORMER, as_of=DAY, body="markdown")
+    restore(FORMER, as_of=DAY, site="ale.stackexchange.com")
     assert message not in caplog.text
 
 
 def test_a_date_after_the_last_row(
-    odd: Path, tmp_path: Path, core: Core, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, core: Core, caplog: pytest.LogCaptureFixture
 ) -> None:
-    end = "the latest row of the dump is of 2020-03-01"
+    end = "the latest row of the dump is of 2021-01-01"
     for as_of, is_told in (
-        ("2020-02-29", False),
-        (LATE[:10], False),
-        (LATE, False),
+        ("2020-12-31", False),
+        ("2021-01-01", False),
+        ("2021-01-01T00:00:00.000", False),
         ("2031", True),
     ):
         caplog.clear()
         path = tmp_path / as_of.replace(":", "-") / "o.jsonl"
         path.parent.mkdir()
-        report = so2docs.convert(odd, path, as_of=as_of, card=True, core=core)
+        report = so2docs.convert(FORMER, path, as_of=as_of, card=True, core=core)
         card = (path.parent / "README.md").read_text(encoding="utf-8")
-        assert report.last_row == LATE
+        assert report.last_row == "2021-01-01T00:00:00.000"
         assert (end in str(report)) == ("The latest row" in card) == (end in caplog.text) == is_told
     caplog.clear()
-    so2docs.tables(odd, tmp_path / "flat", as_of="2031", core=core)
+    so2docs.tables(FORMER, tmp_path / "flat", as_of="2031", core=core)
     assert f"as_of='2031-12-31': {end}" in caplog.text
-
-
-def test_missing_tables(odd: Path, tmp_path: Path) -> None:
-    (odd / "PostHistory.xml").unlink()
-    with pytest.raises(so2docs.OptionError, match=r"needs PostHistory\.xml"):
-        so2docs.documents(odd, as_of=DAY)
-    (odd / "Votes.xml").unlink()
-    report = so2docs.convert(odd, tmp_path / "o.jsonl", as_of=DAY, if_present=True)
-    posts = split_posts(so2docs.read(tmp_path / "o.jsonl"))
-    assert posts.keys() == {7, 9}
-    assert "Score" not in posts[7]
-    assert report.strays == {"revision_missing": 5, "question_revision_missing": 2}
 
 
 @pytest.mark.long
@@ -365,8 +291,8 @@ def test_flat_tables_of_a_date(site: tuple[Site, Path], tmp_path: Path) -> None:
     assert part["votes"].written == len(votes)
 
 
-def test_outputs_tell_their_date(odd: Path, tmp_path: Path) -> None:
-    so2docs.convert(odd, tmp_path / "o.jsonl", as_of=DAY, card=True)
+def test_outputs_tell_their_date(tmp_path: Path) -> None:
+    so2docs.convert(FORMER, tmp_path / "o.jsonl", as_of=DAY, card=True)
     card = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert f"`o.jsonl`: the site as it was on {DAY}" in card
     assert f"--as-of {DAY}" in card
@@ -377,11 +303,15 @@ def test_outputs_tell_their_date(odd: Path, tmp_path: Path) -> None:
     assert record.counts["restored"] == 3
 
 
-def test_typed_columns(odd: Path, tmp_path: Path) -> None:
-    so2docs.convert(odd, tmp_path / "o.parquet", as_of=DAY)
+def test_typed_columns(tmp_path: Path) -> None:
+    so2docs.convert(FORMER, tmp_path / "o.parquet", as_of=DAY)
     rows = pq.read_table(tmp_path / "o.parquet").to_pylist()
-    assert [row["BodyFrom"] for row in rows] == ["history", "history", "dump"]
-    assert [row["Other"] for row in rows] == [None] * 3
+    origins = {row["Id"]: (row["BodyFrom"], row["Other"]) for row in rows}
+    assert [origins[id_] for id_ in (1, 6, 7)] == [
+        ("history", None),
+        ("history", None),
+        ("dump", None),
+    ]
 
 
 CONVERT = """
