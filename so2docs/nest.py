@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -66,13 +66,6 @@ _BY_OPTED_OUT = b'"%b":""}' % BY_OPTED_OUT.encode()
 """End of a row by a dropped user; it cannot occur in a string, where quotes have a backslash."""
 
 
-class UserSource(Protocol):
-    """A lookup of users by id."""
-
-    def get(self, user_id: int) -> bytes | None:
-        """Return the JSON object of a user; None for an unknown id."""
-
-
 class Nest:
     """Nests the rows of other tables into the posts of one bucket.
 
@@ -82,7 +75,7 @@ class Nest:
 
     Args:
         tables: Names of the tables to nest.
-        users: Source of users, if they are nested.
+        find_user: Finds users, if they are nested.
         fields: The selected fields.
         dropped_posts: Ids of posts whose rows are never strays.
     """
@@ -90,7 +83,7 @@ class Nest:
     def __init__(
         self,
         tables: Sequence[str],
-        users: UserSource | None = None,
+        find_user: FindUser | None = None,
         fields: Fields | None = None,
         dropped_posts: Container[int] = (),
     ) -> None:
@@ -103,7 +96,7 @@ class Nest:
             for table in self._tables
             if has_hook(f"members of {table.key}")
         }
-        self._users = None if users is None else _KnownUsers(users)
+        self._users = None if find_user is None else _KnownUsers(find_user)
         choices = [choice_of_nested(fields or Fields(), tables, path) for path in ("Answers", "")]
         self._of_answers, self._of_questions = choices
         self.leaves_out = any(choice is not None for choice in choices)
@@ -242,12 +235,12 @@ class Nest:
 class _KnownUsers(dict[bytes, bytes | None]):
     """A cache of users by the digits of their ids."""
 
-    def __init__(self, users: UserSource) -> None:
-        self._source = users
+    def __init__(self, find: FindUser) -> None:
+        self._find = find
 
     def __missing__(self, digits: bytes) -> bytes | None:
         try:
-            user = self._source.get(int(digits))
+            user = self._find(int(digits))
         except ValueError:  # In the dump, this id is not a number.
             return None
         self[digits] = user

@@ -18,7 +18,7 @@ from isal.isal_zlib import crc32
 from so2docs.errors import OutputError, OutputExistsError, convert_error, flag
 from so2docs.options.choices import FORMATS
 from so2docs.output import index
-from so2docs.output.new_files import PATIENCE, NewFiles, clean_up
+from so2docs.output.new_files import NewFiles, clean_up
 from so2docs.output.part_files import (
     CARD,
     RECORD,
@@ -60,12 +60,9 @@ class Product(Generic[Result]):
         provenance: The record of the requested product.
         inputs: Files that the product must not replace; None for an input that is not a file.
         replaces: Whether an existing file will be replaced; known after `find`.
-        patience: Seconds to wait for another process that makes the same product.
     """
 
     noun = "output"
-    is_updated = True
-    patience = PATIENCE
 
     def __init__(
         self, path: str, provenance: Provenance, inputs: Iterable[str | None] = ()
@@ -149,10 +146,9 @@ class Product(Generic[Result]):
         if comparison.state == "missing":
             return
         path = self.existing_files()[0]
-        update = f", remake it with {flag('update', True)}" if self.is_updated else ""
         raise ExistingOutputError(
-            f"{path}: exists{comparison.reason}; choose another {self.noun}{update}, "
-            f"or overwrite with {flag('force', True)}",
+            f"{path}: exists{comparison.reason}; choose another {self.noun}, remake it with "
+            f"{flag('update', True)}, or overwrite with {flag('force', True)}",
             comparison.state,
         )
 
@@ -181,7 +177,7 @@ class Product(Generic[Result]):
     def _claim(self, files: NewFiles) -> None:
         for number, path in enumerate(self.paths):
             read = (*self.inputs, *self.paths[:number])
-            files.claim(path, read, advice=f"choose another {self.noun}", seconds=self.patience)
+            files.claim(path, read, advice=f"choose another {self.noun}")
 
     def _make_and_record(self, files: NewFiles) -> Result:
         result = self.make(files)

@@ -25,6 +25,7 @@ Projection = Callable[[dict[str, Any]], dict[str, Any]]
 """Function that changes a typed row before it becomes JSON."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_BETWEEN_WORDS = re.compile("(?<=[a-z])(?=[A-Z])")
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INT64 = 1 << 63
 _CERTAIN_DIGITS = 19
@@ -96,19 +97,6 @@ class RecordBuffer:
         """Add a typed row without a usable key to the strays."""
         self.strays += stray_line(reason, row)
         self.stray_reasons[reason] += 1
-
-
-_WORDS = {
-    "Id": "id",
-    "ParentId": "parent_id",
-    "PostTypeId": "post_type_id",
-    "PostId": "post_id",
-    "VoteTypeId": "vote_type_id",
-    "PostHistoryTypeId": "post_history_type_id",
-    "UserId": "user_id",
-    "Class": "class",
-}
-"""The words in reasons for strays, by attribute."""
 
 
 def number(text: str) -> int | str:
@@ -238,4 +226,5 @@ def _unusable(row: dict[str, Any], reserved: frozenset[str]) -> str | None:
 
 def not_integer(row: dict[str, Any], name: str) -> str:
     """Return the reason why a row without an integer of this name cannot be used."""
-    return f"{'invalid' if name in row else 'missing'}_{_WORDS[name]}"
+    words = _BETWEEN_WORDS.sub("_", name).lower()
+    return f"{'invalid' if name in row else 'missing'}_{words}"

@@ -205,7 +205,8 @@ def load_bucket(task: BucketTask, run: RunForm | None = None) -> Iterator[Docume
     fields, site = options.filters.selected, options.site_field
     with nullcontext() if task.users is None else Users(task.users) as users:
         dropped = unpack_ids(options.filters.drop_posts)
-        nest = Nest(options.nest, users, fields, dropped) if options.nest else None
+        find_user = None if users is None else users.get
+        nest = Nest(options.nest, find_user, fields, dropped) if options.nest else None
         records: Records
         counts, strays = RowCounts(), list[bytes]()
         with ExitStack() as stack, BlockReader() as reader, check_blocks_match(task.blocks):

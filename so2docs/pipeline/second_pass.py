@@ -52,12 +52,10 @@ Blocks = list[tuple[str, Block]]
 """Blocks in the order of the dump, each with its file."""
 
 
-Part = tuple[range, int, Blocks]
-"""A range of question ids for one task, with the size of its JSON and its blocks."""
-
-
-def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> list[Part]:
-    """Divide a bucket into parts that fit in memory.
+def divide(
+    number: int, json_bytes: int, blocks: Blocks, options: Options
+) -> list[tuple[range, int, Blocks]]:
+    """Divide a bucket into parts that fit in memory: question ids, size of the JSON, and blocks.
 
     Ids may cluster, so the keys of a large bucket are read to find the sizes of its questions. The
     parts depend only on the rows, not on chunks or blocks.
@@ -67,7 +65,7 @@ def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> li
     if json_bytes <= limit:
         return [(range(start, stop), json_bytes, blocks)]
     ids, ends, spans = _question_sizes(number, blocks, options.core)
-    parts: list[Part] = []
+    parts = []
     for low, high in pairwise((start, *_halves(range(start, stop), ids, ends, limit), stop)):
         blocks_of_part = [
             block

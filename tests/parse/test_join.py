@@ -145,7 +145,7 @@ def outcome(nesting: merge.DocumentBuilder) -> Any:
 def outcomes(blocks: list[Any], ids: range, tables: Any, *order: Any, **options: Any) -> list[Any]:
     """Return the results of the reference and of the compiled core."""
     users: Any = SomeUsers() if "users" in tables else None
-    nests = [Nest(tables, users) if tables else None for _ in range(2)]
+    nests = [Nest(tables, users and users.get) if tables else None for _ in range(2)]
     reference = merge.DocumentBuilder(merge.gather(blocks, ids), *order, nest=nests[0], **options)
     compiled = merge.DocumentBuilder(
         bucket.JoinedRecords(blocks, ids, users=users), *order, nest=nests[1], **options
@@ -177,7 +177,7 @@ def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: in
     segments: list[list[tuple[Any, ...]]] = []
     tallies = []
     for run in (None, bucket.RunForm(b"}\n", size)):
-        nest = Nest(tables, users) if tables else None
+        nest = Nest(tables, users and users.get) if tables else None
         nesting = merge.DocumentBuilder(
             bucket.JoinedRecords(blocks, WHOLE, users=users, run=run), nest=nest
         )
@@ -283,95 +283,20 @@ def test_odd_groups_are_left_to_the_reference(monkeypatch: pytest.MonkeyPatch) -
 
 
 HISTORY = [name for name, table in TABLES.items() if table.stem == "PostHistory"]
-COMMENTS = st.sampled_from(
-    [
-        *("101", "777", "007", "1234567890", "", "better", "\u0661"),
-        *("Rollback to [0a-B]", "Rollback to []", "Rollback to [0a-B] ", "Rollback to [x]"),
-        *("Rollback to [0a-B] - overridden", "Proposed", "Proposed by 1.2.3.4 approved by 5"),
-        *("Proposed by -2 approved by 5 edit id of 77", "Proposed by 2 approved by 5 edit id of"),
-        "Proposed by 2 approved by 5, -1, 4 edit id of 077",
-        *("Proposed by 2 approved by  edit id of 7", "Proposed by 02 approved by 5 edit id of 7"),
-        "Proposed by 203.0.113.7|0a-B approved by 5, 6 edit id of 7",
-        *("http://a.example/1", "from https://a.example/?a=1", "to http://a.example/ b"),
-        *(
-            "to http://",
-            "http://a.example/\xa0",
-            'http://"',
-            "from http://a.example/\t",
-            "https:/a",
-        ),
-    ]
-)
-VOTER = st.fixed_dictionaries(
-    {},
-    optional={
-        "Id": st.sampled_from([1, -1, 0]),
-        "DisplayName": st.sampled_from(["Ada", "\xe9", ""]),
-        "BindingReason": st.just({"GoldTagBadge": "beer"}),
-    },
-)
-ODD_VOTERS = [{"Id": "1"}, {"DisplayName": None}, {"Id": 1.0}, {"X": 1}, {"DisplayName": '"'}, 1]
-ODD_VOTER = st.sampled_from([*ODD_VOTERS, {"Id": -0.0}])
-VOTERS = st.fixed_dictionaries(
-    {},
-    optional={
-        "OriginalQuestionIds": st.lists(st.integers(-1, 10**18), max_size=2),
-        "Voters": st.lists(VOTER | VOTER | VOTER | ODD_VOTER, max_size=2),
-    },
-).map(lambda voters: orjson.dumps(voters).decode())
-TEXTS = VOTERS | st.sampled_from(
-    [
-        *("", "<a><b>", "|a|b|", "a\nb", '"', "\\", '\\"', "\xe9\U0001f600", "<", "||", "1", "[]"),
-        *('{"Voters":[],}', '{"Voters":[]} ', ' {"Voters":[]}', '{"Voters":[],"Voters":[]}'),
-        *('{"Voters":[{"Id":01}]}', '{"Voters":[{"Id":1', '{"More":1}', "{", '{"Voters":{}}'),
-        *('{"Voters":[{"DisplayName":"\\u0041"}]}', '{"Voters":[{"Id":1,"Id":2}]}', '{"Voters":'),
-    ]
-)
-DATES = st.sampled_from(["2020-01-01T00:00:00.000", "2020-01-01", "2021"])
-ODD_EVENTS = st.sampled_from(
-    [{"UserId": "5"}, {"RevisionGUID": None}, {"CreationDate": None}, {"More": "x"}, {"Url": "x"}]
-)
+EVENT = b'{"Id":7,"PostHistoryTypeId":10,"UserId":2,"RevisionGUID":"a","CreationDate":"2020-01-01"}'
 
 
-MORE_OF_AN_EVENT = st.fixed_dictionaries(
-    {},
-    optional={
-        "UserId": st.sampled_from([2, -1, 4]),
-        "UserDisplayName": st.sampled_from(["Ada", "5"]),
-        "Comment": COMMENTS,
-        "Text": TEXTS,
-        "ContentLicense": st.just("CC BY-SA 4.0"),
-    },
-)
-
-
-@st.composite
-def history(draw: Any, kind: int) -> list[Record]:
-    """Draw a question and an answer with their history."""
-    posts = [(1, 1, 0, QUESTION, b'{"Id":1,"OwnerUserId":2}'), (1, 2, 0, ANSWER, b"{}")]
-    events = []
-    is_unique = draw(st.integers(0, 5)) > 0
-    for number in draw(st.lists(st.integers(0, 99), max_size=8, unique=is_unique)):
-        types = st.integers(1, 11) | st.sampled_from([5, 5, 10, 10, 24, 25, 36, 66, 99, 127, 128])
-        row = {
-            "Id": number,
-            "PostHistoryTypeId": draw(types),
-            "RevisionGUID": draw(st.sampled_from("aab")),
-            "CreationDate": draw(DATES),
-        }
-        row |= draw(MORE_OF_AN_EVENT)
-        row |= draw(ODD_EVENTS) if draw(st.integers(0, 30)) == 0 else {}
-        json = orjson.dumps({name: value for name, value in row.items() if value is not None})
-        events.append((1, draw(st.sampled_from([1, 1, 2])), number, kind, json))
-    return posts + events
-
-
-@settings(max_examples=60)
-@given(st.data(), st.sampled_from(HISTORY), st.sampled_from([(), ("users",)]))
-def test_history_as_the_reference(data: Any, level: str, users: Any) -> None:
-    records = data.draw(history(TABLES[level].kind))
-    expected, actual = outcomes([as_block(records)], WHOLE, (level, *users))
-    assert actual == expected
+@pytest.mark.parametrize("users", [(), ("users",)])
+@pytest.mark.parametrize("level", HISTORY)
+def test_only_posts_without_history_are_joined(level: str, users: Any, fallbacks: Any) -> None:
+    """The compiled core adds members for no events; the reference makes those of events."""
+    posts = [(n, n, 0, QUESTION, b'{"Id":%d,"OwnerUserId":2}' % n) for n in (1, 2)]
+    posts += [(n, n + 10, 0, ANSWER, b"{}") for n in (1, 2)]
+    expected, actual = outcomes([as_block(posts)], WHOLE, (level, *users))
+    assert (actual, fallbacks) == (expected, [])
+    event = as_block([(2, 12, 7, TABLES[level].kind, EVENT)])
+    outcomes([as_block(posts), event], WHOLE, (level, *users))
+    assert fallbacks == [range(2, 5)]
 
 
 @pytest.mark.long
