@@ -8,15 +8,11 @@ read. Invalid bytes become U+FFFD and are counted, as in a UTF-8 dump.
 from __future__ import annotations
 
 import codecs
-import io
 import queue
 import re
-import select
-import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, suppress
-from typing import BinaryIO
 
 from so2docs.dump.kinds import UNPACK
 from so2docs.errors import ArchiveError, DumpError, So2docsError, TruncatedDumpError
@@ -28,13 +24,8 @@ the page faults took 3 s of CPU time per GB."""
 HEAD_BYTES = 1024
 """Bytes at the start of a file that determine its kind; enough for an XML declaration."""
 
-_PIPE_BYTES = 1024 * 1024
-"""Capacity of a pipe: the largest that Linux allows to users. Reads of a whole block instead of 64
-KiB save 0.1 s of CPU time per GB."""
-
 _BLOCKS = 8
 _PATIENCE = 0.2
-_PATIENCE_MS = 200
 _LONGEST_WAIT = 0.5
 
 Read = Callable[[int], bytes]
@@ -51,29 +42,6 @@ def read_blocks(read: Read) -> Parts:
     """Yield the bytes of a file, in blocks of any size."""
     while data := read(BLOCK_BYTES):
         yield data
-
-
-def read_polled(file: io.FileIO) -> Parts:
-    """Yield the bytes of a pipe or another file descriptor, in blocks of any size.
-
-    A signal that arrives just before a read does not interrupt it. Therefore, `poll` waits for
-    data, and Python handles signals between polls.
-    """
-    poll = select.poll()
-    poll.register(file, select.POLLIN)
-    if sys.platform == "linux":
-        import fcntl
-
-        # Not a pipe, or the user's pipes are already large, or an old system.
-        with suppress(AttributeError, OSError):
-            fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    while True:
-        while not poll.poll(_PATIENCE_MS):
-            pass
-        data = file.read(BLOCK_BYTES)
-        if data == b"":
-            return
-        yield data or b""  # None if it does not block and another process took the data.
 
 
 def is_damage(error: Exception) -> bool:
@@ -239,15 +207,6 @@ class Layers:
         self.resources = ExitStack()
         self.encoding = "utf-8"
         self.repaired = 0
-        self._is_pipe = False
-
-    def add_file(self, file: BinaryIO, size: int | None) -> None:
-        """Add the lowest layer: an open file, which is not closed."""
-        if isinstance(file, io.FileIO) and hasattr(select, "poll"):  # Windows has no `poll`.
-            self.count(read_polled(file), size)
-            self._is_pipe = True
-        else:
-            self.count(read_blocks(file.read), size)
 
     def count(self, parts: Parts, size: int | None, kind: str = "") -> None:
         """Add the layer by which progress is counted, with its size if it is known."""
@@ -263,7 +222,6 @@ class Layers:
             kind: Kind of the file that it decompresses, for messages.
             ratio: Usual number of its bytes per byte of the layer below.
         """
-        self._is_pipe = False
         self.top = Stream(parts, self.name, kind)
         self.resources.callback(self.top.close)
         if self.expected is not None:
@@ -292,12 +250,11 @@ class Layers:
             yield text.encode()
 
     def read_ahead(self) -> None:
-        """Read the layers in a thread from now on, unless they are only a pipe."""
-        if not self._is_pipe:
-            ahead = ReadAhead(self.top.read, self.resources.close)
-            self.resources = ExitStack()
-            self.resources.callback(ahead.close)
-            self.add(ahead.parts())
+        """Read the layers in a thread from now on."""
+        ahead = ReadAhead(self.top.read, self.resources.close)
+        self.resources = ExitStack()
+        self.resources.callback(ahead.close)
+        self.add(ahead.parts())
 
     def close(self) -> None:
         """Close resources in reverse order of opening."""

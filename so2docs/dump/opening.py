@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from so2docs.dump.stream import AnyDump, StreamDump
 
 STANDARD_INPUT = "-"
+
+_PIPE_BYTES = 1024 * 1024
+"""Capacity of a pipe: the largest that Linux allows to users."""
 
 _MOST_LICENSE = 64 * 1024
 _STREAM_WORK = 2
@@ -127,7 +131,7 @@ class SourceFile:
             if self.is_file:
                 return storage.open_file(self.path)
             # A buffer would wait until it is full even if the pipe already has data.
-            return cast(BinaryIO, open(self.path, "rb", buffering=0))
+            return enlarge_pipe(cast(BinaryIO, open(self.path, "rb", buffering=0)))
         except OSError as error:
             raise unreadable_dump(self.path, error) from error
 
@@ -145,7 +149,17 @@ def _standard_input(name: str) -> BinaryIO:
         raise DumpError(name, "is a terminal", advice="pipe a dump into it, or name its file")
     # Bypass the buffer: a thread that reads from it would hold its lock, so the interpreter could
     # not exit.
-    return cast(BinaryIO, getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
+    return enlarge_pipe(cast(BinaryIO, getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)))
+
+
+def enlarge_pipe(file: BinaryIO) -> BinaryIO:
+    """Enlarge a pipe on Linux: reads of a whole block save 0.1 s of CPU time per GB."""
+    # Not Linux, not a pipe, or the pipes of this user are already large.
+    with suppress(ImportError, AttributeError, OSError):
+        import fcntl
+
+        fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return file
 
 
 @dataclass(slots=True)
@@ -239,7 +253,7 @@ class TableFile:
                 file = source.open()
                 if not source.is_stream:
                     layers.resources.enter_context(file)
-                layers.add_file(file, source.identity.size or None)
+                layers.count(read_blocks(file.read), source.identity.size or None)
             self._unpack(layers, is_member=archive is not None, threads=threads, work_dir=work_dir)
             layers.decode()
             layers.read_ahead()

@@ -22,7 +22,8 @@ from support.dumps import dump_of, some_rows
 
 from so2docs import zstd
 from so2docs.dump.bzip2 import decompress_bzip2
-from so2docs.dump.layers import BLOCK_BYTES, ReadAhead, Stream, read_polled
+from so2docs.dump.layers import BLOCK_BYTES, ReadAhead, Stream
+from so2docs.dump.opening import enlarge_pipe
 from so2docs.dump.source import Source
 
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes need POSIX")
@@ -167,14 +168,11 @@ def test_a_signal_while_reading_a_pipe(
 
 
 @PIPES
-@pytest.mark.parametrize(
-    "reader", ["Stream(ReadAhead(file.read, list).parts())", "Stream(read_polled(file))"]
-)
-def test_a_signal_to_another_thread_while_reading_a_pipe(reader: str) -> None:
+def test_a_signal_to_another_thread_while_reading_a_pipe() -> None:
     """The signal does not wake the main thread; nor does a signal just before the wait."""
-    script = f"""
+    script = """
 import io, os, signal, threading, time
-from so2docs.dump.layers import ReadAhead, Stream, read_polled
+from so2docs.dump.layers import ReadAhead, Stream
 
 def interrupt():
     time.sleep(1)
@@ -183,7 +181,7 @@ def interrupt():
 
 pipe, _ = os.pipe()
 file = io.FileIO(pipe)
-stream = {reader}
+stream = Stream(ReadAhead(file.read, list).parts())
 threading.Thread(target=interrupt, daemon=True).start()
 try:
     stream.read(1)
@@ -195,39 +193,13 @@ except KeyboardInterrupt:
     assert result.stdout == b"interrupted"
 
 
-@PIPES
-def test_a_plain_pipe_is_read_without_a_thread(tmp_path: Path) -> None:
-    read_end, write_end = os.pipe()
-
-    def write() -> None:
-        rng, at = random.Random(3), 0
-        with open(write_end, "wb", buffering=0) as pipe:
-            while at < len(DUMP):
-                at += pipe.write(DUMP[at : at + int(2 ** rng.uniform(0, 18))])
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    with open(read_end, "rb", buffering=0) as pipe:
-        [posts] = Source(pipe).find_to_convert([], {})
-        dump = posts.open()
-        rows = bytearray()
-        for chunk in dump.chunks(300_000, (), tmp_path):
-            assert "so2docs-stream" not in {thread.name for thread in threading.enumerate()}
-            with chunk.dump.open() as piece:
-                rows += piece.read()
-    writer.join()
-    dump.check_end()
-    assert dump.head + rows + b"</posts>" == DUMP.rstrip()
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can enlarge a pipe")
 def test_a_pipe_is_enlarged() -> None:
     import fcntl
 
     read_end, write_end = os.pipe()
-    with open(read_end, "rb", buffering=0) as pipe, open(write_end, "wb", buffering=0) as end:
-        end.write(b"x")
-        next(read_polled(pipe))
+    with open(read_end, "rb", buffering=0) as pipe, open(write_end, "wb"):
+        enlarge_pipe(pipe)
         assert fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) == 1 << 20
 
 
