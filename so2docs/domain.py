@@ -131,10 +131,6 @@ Two releases, the first of 2025-06-30, contain one such question and answer for 
 real posts are counted per site and are far lower, even on Stack Overflow, the largest site."""
 
 
-LICENSE_FILE = "license.txt"
-"""Name of the licence file in archives since the release of 2024-06-30."""
-
-
 def is_sampled(question_id: int, share: int) -> bool:
     """Whether a question is in a sample; `share` is an integer in units of 1 / 2^64.
 

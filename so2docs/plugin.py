@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from so2docs.commands.terminal import allow_any_encoding, say, tell
     from so2docs.counts import Counts, plural
-    from so2docs.dump.source import Source, has_root
+    from so2docs.dump.source import Source
     from so2docs.dump.storage import unreadable_output
     from so2docs.errors import (
         DumpError,
@@ -66,8 +66,8 @@ __all__ = [
     "NewFiles", "OptionError", "Output", "OutputError", "Product", "Provenance", "Report", "Shown",
     "So2docsError", "Source", "add_options", "allow_any_encoding", "check_report", "checked_host",
     "command", "convert_validated", "describe_foreign", "find_hook", "flag", "for_terminal",
-    "given_keywords", "has_root", "is_output", "like", "log", "make_record", "on_one_line",
-    "option", "options_of", "output_dir", "parse_document", "plural", "published_host", "quiet",
+    "given_keywords", "is_output", "like", "log", "make_record", "on_one_line", "option",
+    "options_of", "output_dir", "parse_document", "plural", "published_host", "quiet",
     "read_lines", "read_options", "read_provenance", "read_recipe", "read_start", "recorded",
     "require_packages", "resumable", "say", "site_from_name", "spell_out", "table_option", "tell",
     "unreadable_output", "without_date", "without_secrets", "write_report",
@@ -76,7 +76,7 @@ _NAMES = {
     "api.convert": ["check_report", "convert_validated", "write_report"],
     "commands.options": ["add_options", "command", "given_keywords", "output_dir", "quiet",
     "table_option"], "commands.terminal": ["allow_any_encoding", "say", "tell"],
-    "counts": ["Counts", "plural"], "dump.source": ["Source", "has_root"],
+    "counts": ["Counts", "plural"], "dump.source": ["Source"],
     "dump.storage": ["unreadable_output"], "errors": ["DumpError", "OptionError", "OutputError",
     "So2docsError", "flag", "require_packages", "resumable", "without_secrets"],
     "escape": ["for_terminal", "on_one_line"], "options.option": ["option"],

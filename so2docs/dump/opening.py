@@ -7,6 +7,7 @@ is read as a stream: a compressed file, or a member of an archive, which may be 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from contextlib import suppress
@@ -14,16 +15,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from so2docs.domain import LICENSE_FILE
 from so2docs.dump import storage
 from so2docs.dump.dump import Dump, open_dump
 from so2docs.dump.kinds import UNPACK, Kind, detect_kind, refuse
 from so2docs.dump.layers import (
-    HEAD_BYTES,
     Layers,
     Parts,
     Read,
-    Stream,
     detect_encoding,
     read_blocks,
 )
@@ -38,10 +36,11 @@ if TYPE_CHECKING:
 
 STANDARD_INPUT = "-"
 
+_HEAD_BYTES = 4096
+
 _PIPE_BYTES = 1024 * 1024
 """Capacity of a pipe: the largest that Linux allows to users."""
 
-_MOST_LICENSE = 64 * 1024
 _STREAM_WORK = 2
 """Approximate cost of reading a byte from a stream, relative to a plain file."""
 
@@ -66,6 +65,7 @@ class SourceFile:
         self.is_plain = self.is_file = False
         self.kind: Kind | None = None
         self.identity = storage.NO_FILE
+        self._head = b""
         self._archive: Archive | None = None
         if stream is not None:
             self.name = str(getattr(stream, "name", "the open file"))
@@ -79,12 +79,12 @@ class SourceFile:
             if not self.is_file:
                 return
             with storage.open_file(path) as file:
-                head = file.read(HEAD_BYTES)
+                self._head = file.read(_HEAD_BYTES)
                 self.identity = storage.identify(path, file)
         except OSError as error:
             raise unreadable_dump(path, error) from error
-        self.kind = detect_kind(head)
-        self.is_plain = self.kind is None and detect_encoding(path, head) is None
+        self.kind = detect_kind(self._head)
+        self.is_plain = self.kind is None and detect_encoding(path, self._head) is None
 
     @property
     def expected(self) -> int:
@@ -103,23 +103,9 @@ class SourceFile:
         with self.open() as file:
             return storage.sample_hash(file, self.identity.size)
 
-    def license(self) -> str | None:
-        """Read `license.txt` in the archive or next to an uncompressed table; None if missing."""
-        archive = self.archive()
-        if archive is not None:
-            entries = {os.path.basename(entry.name).lower(): entry for entry in archive.entries}
-            if LICENSE_FILE not in entries:
-                return None
-            parts = archive.read(entries[LICENSE_FILE], 1, None)
-            name = f"{self.name} ({LICENSE_FILE})"
-            data = Stream(parts, name, archive.kind).peek(_MOST_LICENSE)
-        else:
-            path = os.path.join(os.path.dirname(self.path), LICENSE_FILE)
-            if not self.is_plain or not os.path.isfile(path):
-                return None
-            with SourceFile(path).open() as file:
-                data = file.read(_MOST_LICENSE)
-        return data[:_MOST_LICENSE].decode("utf-8-sig", "replace").strip()
+    def has_root(self, root: str) -> bool:
+        """Whether a plain file starts with this root element, such as that of a table."""
+        return self.is_plain and re.search(rb"<%b[\s/>]" % root.encode(), self._head) is not None
 
     def open(self) -> BinaryIO:
         """Open the file; of a stream, return the open file, which the caller must not close."""

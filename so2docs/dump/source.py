@@ -9,10 +9,10 @@ are opened one at a time, in the order of the archive.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from operator import attrgetter
+from os import PathLike
 from typing import BinaryIO
 
 from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
@@ -23,9 +23,7 @@ from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import Tables
 from so2docs.schema import DUMP, POSTS, TABLES, Table
 
-_HEAD = 4096
-
-DumpLike = str | os.PathLike[str] | BinaryIO
+DumpLike = str | PathLike[str] | BinaryIO
 """A dump from a caller: a path or URL, `-` for standard input, or an open binary file."""
 
 
@@ -46,7 +44,7 @@ class Source(AbstractContextManager["Source"]):
         check_source(dump, "the dump", "convert several with convert_all")
         self.path = ""
         self.stream: BinaryIO | None = None
-        if isinstance(dump, str | os.PathLike):
+        if isinstance(dump, str | PathLike):
             self.path = os.fspath(dump)
         else:
             self.stream = dump
@@ -108,28 +106,25 @@ class Source(AbstractContextManager["Source"]):
         """
         path = file_in_folder(self.path, POSTS) if self.is_folder else self.path
         source = self.look(path)
-        return [self._add(TableFile.of(POSTS, source, source.name)), *self._nested(nest, files)]
-
-    def _nested(self, nest: Iterable[str], files: Tables) -> list[TableFile]:
-        found = []
+        found = [self._add(TableFile.of(POSTS, source, source.name))]
         for table in (TABLES[name] for name in nest):
             option = flag("tables", {table.file_option: "FILE"})
-            path = files.get(table.file_option) or self.locate(table, f"choose one with {option}")
-            if path is None:
-                advice = (
-                    f"name its file with {option}, leave the {table.name} out, or nest only the "
-                    f"tables that are there with {flag('if_present', True)}"
-                )
-                raise self.missing(f"has no {table.file}, and none is next to it", advice)
-            path = str(path)
-            path = file_in_folder(path, table) if os.path.isdir(path) else path
-            found.append(self._find(table, path))
+            given = files.get(table.file_option) or self.locate(table, f"choose one with {option}")
+            if given is not None and os.path.isdir(given):
+                given = file_in_folder(str(given), table)
+            advice = (
+                f"name its file with {option}, leave the {table.name} out, or nest only the "
+                f"tables that are there with {flag('if_present', True)}"
+            )
+            found.append(self._find(table, given, advice))
         return found
 
     def find_tables(self, only: Iterable[str] = ()) -> list[TableFile]:
         """Return tables in reading order: those in `only`, or all if it is empty."""
         requested = [*only]
-        if not self.is_folder and not self._may_hold_tables():
+        if not self.is_folder and not any(
+            _holds(self.look(self.path), table) for table in DUMP.values()
+        ):
             # If the file is no dump at all, such as a web page, raise the error of a conversion.
             self._find(POSTS, self.path).open()
             raise self.missing("has no table of a Stack Exchange dump in its name")
@@ -137,23 +132,12 @@ class Source(AbstractContextManager["Source"]):
         for table in DUMP.values():
             if requested and table.name not in requested:
                 continue
-            if path := self.locate(table):
-                found.append(self._find(table, path))
-            elif requested:
-                advice = f"choose tables with {flag('only')}"
-                raise self.missing(f"has no {table.file}, and none is next to it", advice)
+            path = self.locate(table)
+            if path or requested:
+                found.append(self._find(table, path, f"choose tables with {flag('only')}"))
         if not found:
             raise self.missing("has no table of a Stack Exchange dump")
         return sorted(found, key=attrgetter("place"))
-
-    def _may_hold_tables(self) -> bool:
-        """Whether the file is an archive, or a table by its name or its root element."""
-        file = self.look(self.path)
-        name = os.path.basename(file.name)
-        return file.archive() is not None or any(
-            table_prefix(table, name) is not None or has_root(file, table.root)
-            for table in DUMP.values()
-        )
 
     def select_present(self, names: Iterable[str]) -> list[str]:
         """Select the names of the tables that are in the archive of the posts, or next to it.
@@ -180,23 +164,22 @@ class Source(AbstractContextManager["Source"]):
                 return _single(table, path, members_with(table, names), advice)
             path = os.path.join(path, posts[0])
         file = self.look(path)
-        name = os.path.basename(file.name)
-        prefixes = [table_prefix(other, name) for other in DUMP.values()]
-        near = [prefix for prefix in prefixes if prefix is not None]
-        archive = file.archive()
-        if archive is not None:
-            is_here = bool(members_with(table, archive.names))
-        else:
-            is_named = table_prefix(table, name) is not None
-            is_here = is_named or (not near and has_root(file, table.root))
-        if is_here:
+        if _holds(file, table):
             return path
-        if self.is_folder or archive is None:
+        near = _prefixes(file)
+        if self.is_folder or file.archive() is None:
             near.append("")
         return _beside(table, os.path.dirname(path) or ".", near, advice)
 
-    def _find(self, table: Table, path: str) -> TableFile:
-        """Find a table in a file, named after both unless the name of the file says enough."""
+    def _find(self, table: Table, given: str | PathLike[str] | None, advice: str = "") -> TableFile:
+        """Find a table in a file, named after both unless the name of the file says enough.
+
+        Raises:
+            DumpError: The path is None; the error has this advice.
+        """
+        if given is None:
+            raise self.missing(f"has no {table.file}, and none is next to it", advice)
+        path = str(given)
         source = self.look(path)
         is_clear = source.is_plain or table.stem.lower() in os.path.basename(path).lower()
         name = source.name if is_clear else f"{source.name} ({table.file})"
@@ -214,10 +197,10 @@ class Source(AbstractContextManager["Source"]):
         advice = advice or "give an archive, a folder, or a file such as Posts.xml"
         if self.is_folder:
             return _without(self.path, problem, list_folder(self.path), advice)
-        file = self.look("" if self.is_stream else self.path)
+        file = self.look(self.path)
         archive = file.archive()
-        if self.is_stream or archive is None:
-            return DumpError(file.name if self.is_stream else self.path, problem, advice=advice)
+        if archive is None:
+            return DumpError(file.name, problem, advice=advice)
         return _without(self.path, problem, archive.names, advice)
 
 
@@ -256,12 +239,21 @@ def _without(path: str, problem: str, names: list[str], advice: str) -> ArchiveE
     return ArchiveError(path, f"{problem}; it holds {join_names(names)}", advice=advice)
 
 
-def has_root(file: SourceFile, root: str) -> bool:
-    """Whether a plain file starts with this root element, such as that of a table."""
-    if not file.is_plain:
-        return False
-    with file.open() as opened:
-        return re.search(rb"<%b[\s/>]" % root.encode(), opened.read(_HEAD)) is not None
+def _prefixes(file: SourceFile) -> list[str]:
+    """Return what precedes the names of tables in the name of a file; empty if it names none."""
+    name = os.path.basename(file.name)
+    prefixes = [table_prefix(table, name) for table in DUMP.values()]
+    return [prefix for prefix in prefixes if prefix is not None]
+
+
+def _holds(file: SourceFile, table: Table) -> bool:
+    """Whether a file contains a table: by its members, by its name, or by its root element."""
+    archive = file.archive()
+    if archive is not None:
+        return bool(members_with(table, archive.names))
+    if _prefixes(file):
+        return table_prefix(table, os.path.basename(file.name)) is not None
+    return file.has_root(table.root)
 
 
 def _beside(table: Table, folder: str, prefixes: list[str], advice: str) -> str | None:

@@ -10,9 +10,9 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from so2docs.domain import LICENSE_FILE
 from so2docs.dump.kinds import SITES, check_root
-from so2docs.dump.opening import TableFile
+from so2docs.dump.layers import Stream
+from so2docs.dump.opening import SourceFile, TableFile
 from so2docs.extensions.inspection.facts import FactsVisitor, RowFacts
 from so2docs.output.new_files import temporary_folder
 from so2docs.parse.core import choose_core
@@ -22,7 +22,6 @@ from so2docs.plugin import (
     Counts,
     DumpError,
     Source,
-    has_root,
     on_one_line,
     plural,
     site_from_name,
@@ -38,6 +37,10 @@ _QUARTERS_SINCE = "2024-03-01"
 """First day of the period in which each release ends with a quarter:
 https://meta.stackexchange.com/q/398279."""
 
+_LICENSE_FILE = "license.txt"
+"""Name of the licence file in archives since the release of 2024-06-30."""
+
+_MOST_LICENSE = 64 * 1024
 _FIRST_WITH_LICENSE_FILE = "2024-06-30"
 
 _NAMED_DATE = re.compile(r"(?<!\d)(20[012]\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
@@ -207,7 +210,7 @@ def inspect(
     is_archive = any(file.members for file in files)
     # Of the release of 2024-06-30, only some archives have the file.
     if is_archive and release > _FIRST_WITH_LICENSE_FILE and not is_licensed:
-        remarks.append(f"the dump has no {LICENSE_FILE}, which archives of this release have")
+        remarks.append(f"the dump has no {_LICENSE_FILE}, which archives of this release have")
     name = without_secrets(source.path)
     remarks.extend(_remarks(name, ordered, last_date))
     return Inspection(name, site_from_name(name), files, ordered, last_date, release, remarks)
@@ -237,9 +240,9 @@ def locate_all(source: Source) -> dict[str, str]:
     path = source.path
     if path not in paths.values():
         if not source.is_folder and source.look(path).archive() is None:
-            if source.look(path).is_plain and not has_root(source.look(path), POSTS.root):
+            if source.look(path).is_plain and not source.look(path).has_root(POSTS.root):
                 paths.clear()
-                if has_root(source.look(path), SITES):
+                if source.look(path).has_root(SITES):
                     check_root(source.look(path).name, SITES, POSTS)
             paths[POSTS.file] = path  # A conversion reads any other file as posts.
     elif paths.get(POSTS.file) != path:
@@ -259,13 +262,32 @@ def _files(tables: list[TableFile], remarks: list[str]) -> list[InspectedFile]:
         members = {entry.name: entry.size for entry in archive.entries} if archive else {}
         license_text = None
         try:
-            license_text = source.license()
+            license_text = _read_license(source)
         except DumpError as error:
             remarks.append(str(error))
         files[source.path] = InspectedFile(
             source.name, form, source.identity.size, members, license_text
         )
     return list(files.values())
+
+
+def _read_license(source: SourceFile) -> str | None:
+    """Read `license.txt` in an archive or next to an uncompressed table; None if missing."""
+    archive = source.archive()
+    if archive is None:
+        path = os.path.join(os.path.dirname(source.path), _LICENSE_FILE)
+        if not source.is_plain or not os.path.isfile(path):
+            return None
+        with open(path, "rb") as file:
+            data = file.read(_MOST_LICENSE)
+    else:
+        entries = {os.path.basename(entry.name).lower(): entry for entry in archive.entries}
+        if _LICENSE_FILE not in entries:
+            return None
+        parts = archive.read(entries[_LICENSE_FILE], 1, None)
+        name = f"{source.name} ({_LICENSE_FILE})"
+        data = Stream(parts, name, archive.kind).peek(_MOST_LICENSE)
+    return data[:_MOST_LICENSE].decode("utf-8-sig", "replace").strip()
 
 
 def _read(table: TableFile, reader: TableReader, folder: str) -> InspectedTable:
