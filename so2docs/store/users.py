@@ -34,7 +34,6 @@ CLASS_BITS = 2
 _COUNTS = b",".join(b'"%b":%%d' % name.encode() for name in BADGE_CLASSES.values())
 _BADGES = b'"%b":{%b}}' % (BADGES.key.encode(), _COUNTS)
 
-_ENOUGH = 512
 _WINDOW = 16 * 1024
 _NOWHERE = -1
 
@@ -63,6 +62,7 @@ class Users(AbstractContextManager["Users"]):
         self._places = IdMap(table.places)
         self._badges = IdMap(table.badges) if table.badges else None
         self._reader = BlockReader()
+        self._start, self._window = 0, b""
 
     def __exit__(self, *exception: object) -> None:
         self._places.__exit__()
@@ -87,19 +87,9 @@ class Users(AbstractContextManager["Users"]):
         places = array("q", [_NOWHERE]) * len(user_ids)
         self._places.replace(user_ids, places)
         users: list[bytes | None] = [None] * len(user_ids)
-        start, window = _NOWHERE, b""
         for number in sorted(range(len(places)), key=places.__getitem__):
-            place = places[number]
-            if place == _NOWHERE:
-                continue
-            if not start <= place <= start + _WINDOW:
-                path, offset = self._where(place)
-                start, window = place, self._reader.bytes_at(path, offset, _WINDOW + _ENOUGH)
-            at = place - start
-            end = window.find(b"\n", at)
-            json = window[at + CHECK_BYTES : end]
-            is_whole = end > 0 and window[at : at + CHECK_BYTES] == b"%08x" % crc32(json)
-            users[number] = json if is_whole else self.at(place)
+            if places[number] != _NOWHERE:
+                users[number] = self.at(places[number])
         if self._badges is not None:
             keys = array("q", [key for user_id in user_ids for key in _badge_keys(user_id)])
             counts = array("q", bytes(8 * len(keys)))
@@ -110,23 +100,22 @@ class Users(AbstractContextManager["Users"]):
                     users[number] = _with_badges(user, counts[number * size : (number + 1) * size])
         return users
 
-    def _where(self, place: int) -> tuple[str, int]:
-        """Return the path of the file with this position, and the offset in the file."""
-        return self._files[place >> PLACE_BITS], place & ((1 << PLACE_BITS) - 1)
-
     def at(self, place: int) -> bytes:
-        """Return the JSON object at a position, without badges."""
-        path, offset = self._where(place)
-        size = _ENOUGH
-        while True:
-            data = self._reader.bytes_at(path, offset, size)
-            line, end, _ = data.partition(b"\n")
-            if end or len(data) < size:
-                json = line[CHECK_BYTES:]
-                if not end or line[:CHECK_BYTES] != b"%08x" % crc32(json):
-                    raise damage_error(path, offset)
-                return json
+        """Return the JSON object at a position, without badges; nearby objects are in one read."""
+        path, offset = self._files[place >> PLACE_BITS], place & ((1 << PLACE_BITS) - 1)
+        start, size = place - self._start, _WINDOW
+        end = self._window.find(b"\n", start) if start >= 0 else -1
+        while end < 0:
+            self._start, start = place, 0
+            self._window = self._reader.bytes_at(path, offset, size)
+            end = self._window.find(b"\n")
+            if end < 0 and len(self._window) < size:
+                raise damage_error(path, offset)
             size *= 8
+        json = self._window[start + CHECK_BYTES : end]
+        if self._window[start : start + CHECK_BYTES] != b"%08x" % crc32(json):
+            raise damage_error(path, offset)
+        return json
 
 
 def _badge_keys(user_id: int) -> list[int]:
