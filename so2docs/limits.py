@@ -1,4 +1,4 @@
-"""How many processors and how much memory the system grants this process.
+"""How many processors and how much memory the system grants this process, and what it took.
 
 Both are limited by the control groups of the process (containers, systemd) and those around them.
 Formats: cgroups(7), and cgroup-v2, memory and sched-bwc in the documentation of Linux.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -87,3 +88,19 @@ def _control_groups(system: Path, controller: str) -> Iterator[Path]:
             # A container sees its own group as the root, while the path may be that of the host.
             for depth in range(len(parts) + 1):
                 yield system.joinpath("sys/fs/cgroup", mount, *parts[:depth])
+
+
+def peak_memory() -> int:
+    """Return the peak resident memory of this process, in bytes; 0 if unknown."""
+    try:
+        # Do not use ru_maxrss, which also counts the parent's memory at the start of this process.
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+    except (OSError, IndexError):
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows has no `resource`.
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from so2docs.dump.source import Source
+from so2docs.limits import peak_memory
 from so2docs.options.request import tables_to_nest
 from so2docs.options.table import Options, RunOptions
 from so2docs.output.new_files import NewFiles
@@ -21,7 +22,6 @@ from so2docs.pipeline.maps import map_posts, map_users
 from so2docs.pipeline.second_pass import SecondPass
 from so2docs.pipeline.session import Session, add_table
 from so2docs.processes.pool import Workers
-from so2docs.processes.worker import peak_memory
 from so2docs.spill import Spill
 
 

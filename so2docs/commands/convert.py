@@ -12,7 +12,7 @@ from so2docs.api.convert import convert as convert_one
 from so2docs.commands import EXAMPLES
 from so2docs.commands.options import add_options, command, given_keywords, output_dir, quiet
 from so2docs.commands.terminal import tell
-from so2docs.dump.kinds import PACKED
+from so2docs.dump.names import PACKED
 from so2docs.options.table import OF_CONVERT
 from so2docs.registry import find_hook
 

@@ -17,8 +17,10 @@ from typing import BinaryIO
 
 from isal.isal_zlib import crc32
 
-from so2docs.dump.kinds import UNPACK, join_names, members_with
-from so2docs.dump.layers import Parts, Stream, is_damage, read_blocks
+from so2docs.dump.compressed import Parts, is_damage, read_blocks
+from so2docs.dump.kinds import UNPACK
+from so2docs.dump.layers import Stream
+from so2docs.dump.names import join_names, members_with
 from so2docs.errors import ArchiveError
 from so2docs.schema import Table
 
@@ -157,6 +159,11 @@ class Archive(ABC):
             if at == end and entry.crc is not None and crc != entry.crc:
                 raise OSError("its checksum is wrong")
             yield data
+
+    def read_start(self, entry: Entry, size: int) -> bytes:
+        """Read the first `size` bytes of a member, or all of a smaller one."""
+        name = f"{self.name} ({entry.name})"
+        return Stream(self.read(entry, 1, None), name, self.kind).peek(size)[:size]
 
     def close(self) -> None:
         """Stop any decompression threads, and close the file."""

@@ -20,8 +20,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from so2docs.dump.compressed import decompress_streams, import_decoder
-from so2docs.dump.layers import BLOCK_BYTES, Parts, Read
+from so2docs.dump.compressed import BLOCK_BYTES, Parts, Read, decompress_streams, import_decoder
 from so2docs.parse.core import choose_core, compiled
 
 _MAGIC = b"BZh"

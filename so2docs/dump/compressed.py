@@ -5,15 +5,27 @@ The output of each step is bounded, so a decompression bomb takes time but no me
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from importlib import import_module
 from typing import Any, BinaryIO
 
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor
 
-from so2docs.dump.layers import BLOCK_BYTES, Parts, Read
-from so2docs.errors import ArchiveError, OptionError
+from so2docs.errors import ArchiveError, OptionError, So2docsError
 from so2docs.zstd import ZstdDecompressor
+
+BLOCK_BYTES = 256 * 1024
+"""Approximate size of the blocks of streams. malloc maps larger blocks anew each time: with 1 MiB,
+the page faults took 3 s of CPU time per GB."""
+
+Read = Callable[[int], bytes]
+"""Function that reads at most n bytes, none at the end."""
+
+Parts = Generator[bytes | memoryview, None, None]
+"""Generator of the bytes of a stream, in parts of any size.
+
+A part can be a view of memory that the generator reuses: it is valid until the next part is taken.
+"""
 
 _MOST_DICTIONARY = 1 << 30
 """Maximum memory for an LZMA dictionary; `xz -9` needs 65 MiB."""
@@ -21,6 +33,25 @@ _MOST_DICTIONARY = 1 << 30
 _GZIP = b"\x1f\x8b"
 _STEP_BYTES = 256 * 1024
 """Maximum output of a step in bytes; an error within a step loses the output of this step."""
+
+
+def read_blocks(read: Read) -> Parts:
+    """Yield the bytes of a file, in blocks of any size."""
+    while data := read(BLOCK_BYTES):
+        yield data
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether an error raised by a decompressor means damaged data.
+
+    Each library has its own errors, and no list of them is complete: `gzip` and `bz2` raise
+    `OSError`, `EOFError` and `zlib.error`, `lzma` and `zstd` have their own errors, and the
+    modules of isal share an error class only in some builds. This function therefore lists the
+    errors that do not mean damage.
+    """
+    if isinstance(error, OSError):
+        return error.errno is None  # An error number means that the system could not read the file.
+    return not isinstance(error, So2docsError | MemoryError)
 
 
 def decompress_streams(

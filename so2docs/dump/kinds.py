@@ -1,100 +1,13 @@
-"""Recognize kinds of files: tables of a dump by their file names, all others by their first bytes.
-
-Other kinds are compressed files, archives, and files that are not dumps, such as databases.
-"""
+"""Recognize files by their first bytes: kind, encoding, and root element."""
 
 from __future__ import annotations
 
+import codecs
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from so2docs.errors import DumpError, Location, MalformedDumpError
-from so2docs.options.sites import COPY, NUMBER
 from so2docs.schema import DUMP, Table
-
-PACKED = ("7z", "zip", "gz", "bz2", "xz", "zst")
-"""Extensions of compressed dumps and archives."""
-
-_PACKED = f"(?:{'|'.join(PACKED)})"
-_TABLE = re.compile(
-    rf"(?:.*[-_.])?(?:{'|'.join(table.stem for table in DUMP.values())})(?:\.xml)?\.7z",
-    re.IGNORECASE,
-)
-_ARCHIVE = re.compile(r".*\.7z", re.IGNORECASE)
-_SAVED_AS = re.compile(rf"{COPY}?((?:\.xml)?\.{_PACKED}|\.xml){NUMBER}?$", re.IGNORECASE)
-_MOST_NAMES = 12
-
-
-def members_with(table: Table, names: Sequence[str]) -> list[str]:
-    """Select the names of files that may contain a table, ignoring case: its file or its archive.
-
-    An archive without the name of a table, such as the archive of a site, may contain any table.
-
-    Returns:
-        One name if the choice is unambiguous; otherwise, none or several.
-    """
-    names = [name for name in names if not _base(name).startswith("._")]  # Written by macOS.
-    named = _match_names(table, names, "(?:.*[-_.])?")
-    return named or _topmost([name for name in names if _is_of_site(name)])
-
-
-def files_with(table: Table, names: Sequence[str], prefix: str) -> list[str]:
-    """Select the names of files that start with `prefix` and may contain a table."""
-    return _match_names(table, names, re.escape(prefix), plain=re.escape(prefix))
-
-
-def _match_names(table: Table, names: Sequence[str], packed: str, plain: str = "") -> list[str]:
-    patterns = (
-        rf"{plain}{table.stem}\.xml",
-        rf"{packed}{table.stem}(?:\.xml)?\.{_PACKED}",
-    )
-    for base in (_base, _without_mark):
-        for pattern in patterns:
-            matches = re.compile(pattern, re.IGNORECASE).fullmatch
-            if matching := [name for name in names if matches(base(name))]:
-                return _topmost(matching)
-    return []
-
-
-def table_prefix(table: Table, name: str) -> str | None:
-    """Return the prefix of a table's file name, such as `stackoverflow.com-`; it may be empty.
-
-    Returns None if the file does not belong to this table.
-    """
-    pattern = rf"(.*[-_.])?{table.stem}(?:\.xml)?(?:\.{_PACKED})?"
-    match = re.fullmatch(pattern, _without_mark(name), re.IGNORECASE)
-    return None if match is None else match[1] or ""
-
-
-def _base(name: str) -> str:
-    return name.rpartition("/")[2]
-
-
-def _without_mark(name: str) -> str:
-    """Return the name of a file without the mark of a copy: `a (1).7z` and `a.7z.1` give `a.7z`."""
-    return _SAVED_AS.sub(r"\1", _base(name))
-
-
-def _is_of_site(name: str) -> bool:
-    """Whether a file is named as the archive of a site, not of one of its tables."""
-    base = _without_mark(name)
-    return bool(_ARCHIVE.fullmatch(base)) and not _TABLE.fullmatch(base)
-
-
-def _topmost(names: list[str]) -> list[str]:
-    """Select the paths that are nearest to the root of a tree."""
-    depth = min((name.count("/") for name in names), default=0)
-    return [name for name in names if name.count("/") == depth]
-
-
-def join_names(names: Iterable[str]) -> str:
-    """Join names for a message; after the first twelve, only count the names."""
-    listed = list(names)
-    if not listed:
-        return "nothing"
-    hidden = len(listed) - _MOST_NAMES
-    return ", ".join(listed[:_MOST_NAMES]) + (f" and {hidden:,} more" if hidden > 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +39,7 @@ SQLITE = b"SQLite format 3\x00"
 PARQUET = b"PAR1"
 
 UNPACK = "unpack it first, such as with 7z x"
-_GIVE_DUMP = "give the Posts.xml of a dump, or the archive of its site"
-_GIVE_OUTPUT = f"to read it, use so2docs show or so2docs inspect; otherwise, {_GIVE_DUMP}"
+GIVE_DUMP = "give the Posts.xml of a dump, or the archive of its site"
 
 # Compression ratios, as measured on published dumps.
 _KINDS: dict[bytes, Kind] = {
@@ -146,13 +58,13 @@ _KINDS: dict[bytes, Kind] = {
     b"\x00\x05\x16\x07": Kind(
         "a file of attributes that macOS writes", refused="give the file without ._ in its name"
     ),
-    SQLITE: Kind("an SQLite database", refused=_GIVE_DUMP),
-    PARQUET: Kind("a Parquet file", refused=_GIVE_DUMP),
+    SQLITE: Kind("an SQLite database", refused=GIVE_DUMP),
+    PARQUET: Kind("a Parquet file", refused=GIVE_DUMP),
     b"d8:announce": Kind("a torrent", refused="download the files it lists, then give one"),
     b"version https://git-lfs.github.com/": Kind(
         "a Git LFS pointer instead of the file", refused="fetch the file with git lfs pull"
     ),
-    b"so2docs index ": Kind("the index of an output", refused=_GIVE_DUMP),
+    b"so2docs index ": Kind("the index of an output", refused=GIVE_DUMP),
 }
 _SKIPPABLE_FRAME = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 """The start of a zstd file that does not start with compressed data, such as one of pzstd
@@ -178,16 +90,38 @@ def refuse(name: str, kind: Kind) -> None:
         raise DumpError(name, f"is {kind.name}, not XML", advice=kind.refused)
 
 
-_BLANK = b"\xef\xbb\xbf \t\r\n"
-_ROW = re.compile(rb"<row[ \t\r\n]")
-_PAGE = re.compile(rb"<(?:!doctype[ \t\r\n]+)?html[ \t\r\n/>]", re.IGNORECASE)
+_STARTS = {
+    codecs.BOM_UTF8: None,
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    b"<\x00": "utf-16-le",
+    b"\x00<": "utf-16-be",
+}
+_DECLARATION = re.compile(rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
+# .NET declares UTF-16 in files that are not in UTF-16.
+_SAME_AS_UTF_8 = (b"utf-8", b"utf8", b"us-ascii", b"ascii", b"utf-16")
+
+
+def detect_encoding(name: str, head: bytes) -> str | None:
+    """Detect the encoding of a dump (XML 1.0, appendix F); None for UTF-8."""
+    for start, encoding in _STARTS.items():
+        if head.startswith(start):
+            return encoding
+    declared = _DECLARATION.match(head)
+    if declared is None or declared[1].lower() in _SAME_AS_UTF_8:
+        return None
+    label = declared[1].decode()
+    problem = f"is encoded as {label}, but only UTF-8 and UTF-16 are read"
+    raise DumpError(name, problem, advice=f"convert it first: iconv -f {label} -t UTF-8")
+
+
 SITES = "sites"
 """Root element of `Sites.xml`, which every release contains."""
 _ROOTS = {
     "error": ("an error message from a server", "download it again"),
-    SITES: ("the list of sites of a release", _GIVE_DUMP),
-    "files": ("the list of files of an item on archive.org", _GIVE_DUMP),
-    "metadata": ("the description of an item on archive.org", _GIVE_DUMP),
+    SITES: ("the list of sites of a release", GIVE_DUMP),
+    "files": ("the list of files of an item on archive.org", GIVE_DUMP),
+    "metadata": ("the description of an item on archive.org", GIVE_DUMP),
     "html": ("a web page", "a failed download may leave one; download it again"),
 }
 _TABLE_ROOTS = {table.root for table in DUMP.values()}
@@ -203,7 +137,7 @@ def check_root(path: str, root: str, table: Table) -> None:
     if name == table.root:
         return
     if name == "row":
-        raise _piece(path, f"starts with <row>, {expected} around the rows", table)
+        raise piece_error(path, f"starts with <row>, {expected} around the rows", table)
     if name in _TABLE_ROOTS:
         problem = f"holds <{name}>, {expected}"
         raise DumpError(path, problem, advice=f"give the {table.file} of the dump")
@@ -212,25 +146,7 @@ def check_root(path: str, root: str, table: Table) -> None:
         raise DumpError(path, f"is {description} (<{root}>), {expected}", advice=advice)
 
 
-def check_head(path: str, head: bytes, table: Table) -> None:
-    """Raise a `DumpError` if a file without a root element is of a known kind, such as JSON."""
-    start = head[:65536].lstrip(_BLANK)
-    if _PAGE.match(start):
-        check_root(path, "html", table)
-    if start[:1] in (b"{", b"["):
-        is_output = b'"PostTypeId":' in start or b'"Answers":' in start
-        raise DumpError(
-            path,
-            f"is JSON{' that so2docs wrote' if is_output else ''}, not a {table.file}",
-            advice=_GIVE_OUTPUT if is_output else _GIVE_DUMP,
-        )
-    if _ROW.search(head):
-        raise _piece(
-            path, f"starts in the middle of the rows, expected <{table.root}> before them", table
-        )
-
-
-def _piece(path: str, problem: str, table: Table) -> MalformedDumpError:
+def piece_error(path: str, problem: str, table: Table) -> MalformedDumpError:
     """Make the error for rows without a root element."""
     return MalformedDumpError(
         path,

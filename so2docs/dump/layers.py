@@ -9,52 +9,21 @@ from __future__ import annotations
 
 import codecs
 import queue
-import re
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
-from so2docs.dump.kinds import UNPACK
-from so2docs.errors import ArchiveError, DumpError, So2docsError, TruncatedDumpError
-
-BLOCK_BYTES = 256 * 1024
-"""Approximate size of the blocks of streams. malloc maps larger blocks anew each time: with 1 MiB,
-the page faults took 3 s of CPU time per GB."""
+from so2docs.dump.compressed import BLOCK_BYTES, Parts, Read, is_damage
+from so2docs.dump.kinds import UNPACK, detect_encoding
+from so2docs.errors import ArchiveError, DumpError, TruncatedDumpError
 
 HEAD_BYTES = 1024
 """Bytes at the start of a file that determine its kind; enough for an XML declaration."""
 
 _BLOCKS = 8
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _PATIENCE = 0.2
 _LONGEST_WAIT = 0.5
-
-Read = Callable[[int], bytes]
-"""Function that reads at most n bytes, none at the end."""
-
-Parts = Generator[bytes | memoryview, None, None]
-"""Generator of the bytes of a stream, in parts of any size.
-
-A part can be a view of memory that the generator reuses: it is valid until the next part is taken.
-"""
-
-
-def read_blocks(read: Read) -> Parts:
-    """Yield the bytes of a file, in blocks of any size."""
-    while data := read(BLOCK_BYTES):
-        yield data
-
-
-def is_damage(error: Exception) -> bool:
-    """Whether an error raised by a decompressor means damaged data.
-
-    Each library has its own errors, and no list of them is complete: `gzip` and `bz2` raise
-    `OSError`, `EOFError` and `zlib.error`, `lzma` and `zstd` have their own errors, and the
-    modules of isal share an error class only in some builds. This function therefore lists the
-    errors that do not mean damage.
-    """
-    if isinstance(error, OSError):
-        return error.errno is None  # An error number means that the system could not read the file.
-    return not isinstance(error, So2docsError | MemoryError)
 
 
 def explain_damage(name: str, kind: str, error: Exception) -> DumpError:
@@ -259,29 +228,3 @@ class Layers:
     def close(self) -> None:
         """Close resources in reverse order of opening."""
         self.resources.close()
-
-
-_STARTS = {
-    codecs.BOM_UTF8: None,
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-    b"<\x00": "utf-16-le",
-    b"\x00<": "utf-16-be",
-}
-_DECLARATION = re.compile(rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
-# .NET declares UTF-16 in files that are not in UTF-16.
-_SAME_AS_UTF_8 = (b"utf-8", b"utf8", b"us-ascii", b"ascii", b"utf-16")
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-
-
-def detect_encoding(name: str, head: bytes) -> str | None:
-    """Detect the encoding of a dump (XML 1.0, appendix F); None for UTF-8."""
-    for start, encoding in _STARTS.items():
-        if head.startswith(start):
-            return encoding
-    declared = _DECLARATION.match(head)
-    if declared is None or declared[1].lower() in _SAME_AS_UTF_8:
-        return None
-    label = declared[1].decode()
-    problem = f"is encoded as {label}, but only UTF-8 and UTF-16 are read"
-    raise DumpError(name, problem, advice=f"convert it first: iconv -f {label} -t UTF-8")

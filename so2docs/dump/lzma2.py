@@ -29,8 +29,7 @@ from queue import SimpleQueue
 from typing import Any, BinaryIO, NamedTuple
 
 from so2docs.dump.archives import Wanted
-from so2docs.dump.compressed import decompress_streams
-from so2docs.dump.layers import BLOCK_BYTES, Parts, Read
+from so2docs.dump.compressed import BLOCK_BYTES, Parts, Read, decompress_streams
 from so2docs.parse.core import choose_core, compiled
 
 ReadAt = Callable[[int, int], bytes]

@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from so2docs.dump import storage
 from so2docs.dump.dump import Dump, open_dump
-from so2docs.dump.kinds import UNPACK, Kind, detect_kind, refuse
-from so2docs.dump.layers import (
-    Layers,
-    Parts,
-    Read,
-    detect_encoding,
-    read_blocks,
-)
+from so2docs.dump.kinds import Kind, detect_encoding, detect_kind
 from so2docs.dump.storage import changed_error, unreadable_dump
 from so2docs.errors import DumpError, without_secrets
 from so2docs.schema import POSTS, Table
@@ -94,7 +87,9 @@ class SourceFile:
     def archive(self) -> Archive | None:
         """Open the archive and read its list of members; None if the file is not an archive."""
         if self._archive is None and self.kind is not None and self.kind.is_archive:
-            self._archive = _open_archive(self.kind, self.name, self.open())
+            from so2docs.dump.unpacking import open_archive  # Only needed for archives.
+
+            self._archive = open_archive(self.kind, self.name, self.open())
         return self._archive
 
     @cached_property
@@ -227,93 +222,27 @@ class TableFile:
         return self.dump
 
     def _open_stream(self, threads: int, work_dir: str | None) -> StreamDump:
-        from so2docs.dump.stream import StreamDump  # Only needed for streams.
+        # Only needed for streams.
+        from so2docs.dump.compressed import read_blocks
+        from so2docs.dump.layers import Layers
+        from so2docs.dump.stream import StreamDump
+        from so2docs.dump.unpacking import unpack
 
-        layers, source = Layers(self.name), self.source
+        layers, source, archive = Layers(self.name), self.source, self.source.archive()
         try:
-            archive = source.archive()
-            if archive is not None:  # It stays open, because it may contain other tables.
-                file = archive.file
-                self._add_member(layers, archive, threads, work_dir)
-            else:
-                file = source.open()
+            file = source.open() if archive is None else archive.file
+            if archive is None:
                 if not source.is_stream:
                     layers.resources.enter_context(file)
                 layers.count(read_blocks(file.read), source.identity.size or None)
-            self._unpack(layers, is_member=archive is not None, threads=threads, work_dir=work_dir)
-            layers.decode()
-            layers.read_ahead()
+            unpack(layers, self.table, archive, threads, work_dir)
             identity = storage.identify(source.path, file) if source.is_file else storage.NO_FILE
             return StreamDump(layers, self.table, self.file, identity)
         except BaseException:
             layers.close()
             raise
 
-    def _unpack(
-        self, layers: Layers, *, is_member: bool, threads: int, work_dir: str | None
-    ) -> None:
-        """Add layers up to the XML: a decompressor, or an archive that may be in another one."""
-        above: list[bool] = [True] if is_member else []  # Whether each packed file is an archive.
-        while (kind := detect_kind(layers.top.peek())) is not None:
-            refuse(self.name, kind)
-            if above and not (above == [True] and kind.is_archive):
-                problem = f"holds {kind.name} that is packed again"
-                raise DumpError(self.name, problem, advice=UNPACK)
-            above.append(kind.is_archive)
-            if kind.is_archive:
-                self._add_member(layers, _save_archive(layers, kind, work_dir), threads, work_dir)
-            else:
-                parts = _decompress(kind.extension, layers.top.read, threads)
-                layers.add(parts, kind.name, kind.ratio)
-
-    def _add_member(
-        self, layers: Layers, archive: Archive, threads: int, work_dir: str | None
-    ) -> None:
-        entry = archive.find(self.table)
-        layers.count(archive.read(entry, threads, work_dir), entry.size, archive.kind)
-
     def close(self) -> None:
         """Close the table; a stream cannot be reread."""
         if self.dump is not None:
             self.dump.close()
-
-
-def _decompress(extension: str, read: Read, threads: int) -> Parts:
-    """Decompress a file of the format with this extension."""
-    # Imported here, because plain dumps need none of them.
-    from so2docs.dump.bzip2 import decompress_bzip2
-    from so2docs.dump.compressed import decompress_gzip, decompress_xz, decompress_zstd
-
-    if extension == "bz2":
-        return decompress_bzip2(read, threads)
-    by_extension = {"gz": decompress_gzip, "xz": decompress_xz, "zst": decompress_zstd}
-    return by_extension[extension](read)
-
-
-def _open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
-    """Open an archive and read its list of members; after an error, the file is closed."""
-    try:
-        # Only needed for archives.
-        from so2docs.dump.archives import Zip
-        from so2docs.dump.seven_zip import SevenZip
-
-        return Zip(name, file) if kind.extension == "zip" else SevenZip(name, file)
-    except BaseException:
-        file.close()
-        raise
-
-
-def _save_archive(layers: Layers, kind: Kind, work_dir: str | None) -> Archive:
-    """Save a streamed archive to a temporary file, because it is not read in order."""
-    import tempfile
-
-    saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
-    try:
-        saved.writelines(read_blocks(layers.top.read))
-        saved.seek(0)
-    except BaseException:
-        saved.close()
-        raise
-    archive = _open_archive(kind, layers.name, saved)
-    layers.resources.callback(archive.close)
-    return archive

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from so2docs.counts import plural
-from so2docs.dump.kinds import check_head, check_root
+from so2docs.dump.kinds import GIVE_DUMP, check_root, piece_error
 from so2docs.errors import DumpError, Location, MalformedDumpError, TruncatedDumpError
 from so2docs.parse import core, rows
 from so2docs.parse.rows import ROW_START
@@ -108,12 +108,26 @@ def read_prolog(path: str, read: Callable[[int], bytes], table: Table) -> Prolog
     return Prolog(head, start, 1 + head.count(b"\n", 0, start), frame, is_empty)
 
 
+_GIVE_OUTPUT = f"to read it, use so2docs show or so2docs inspect; otherwise, {GIVE_DUMP}"
+_PAGE = re.compile(rb"<(?:!doctype[ \t\r\n]+)?html[ \t\r\n/>]", re.IGNORECASE)
+
+
 def _without_root(path: str, head: bytes, table: Table) -> DumpError:
+    """Make the error for a file without a root element: empty, or of a kind such as JSON."""
     if not head:
         return DumpError(
             path, "is empty", advice="download it again, or check the command that writes it"
         )
-    check_head(path, head, table)
+    start = head.lstrip(b"\xef\xbb\xbf" + BLANK)
+    if _PAGE.match(start):
+        check_root(path, "html", table)
+    if start[:1] in (b"{", b"["):
+        is_output = b'"PostTypeId":' in start or b'"Answers":' in start
+        problem = f"is JSON{' that so2docs wrote' if is_output else ''}, not a {table.file}"
+        return DumpError(path, problem, advice=_GIVE_OUTPUT if is_output else GIVE_DUMP)
+    if ROW_START.search(head):
+        problem = f"starts in the middle of the rows, expected <{table.root}> before them"
+        return piece_error(path, problem, table)
     return MalformedDumpError(
         path,
         f"is not a {table.file}: no root element such as <{table.root}> "

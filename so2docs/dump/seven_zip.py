@@ -15,8 +15,15 @@ from typing import BinaryIO
 
 from so2docs.dump.archives import Archive, Wanted
 from so2docs.dump.bzip2 import decompress_bzip2
-from so2docs.dump.compressed import decompress_streams, lzma_settings, raw_lzma, read_range
-from so2docs.dump.layers import Parts, Read, read_blocks
+from so2docs.dump.compressed import (
+    Parts,
+    Read,
+    decompress_streams,
+    lzma_settings,
+    raw_lzma,
+    read_blocks,
+    read_range,
+)
 from so2docs.dump.lzma2 import Lzma2Stream, Method
 from so2docs.dump.seven_zip_header import (
     BZIP2,

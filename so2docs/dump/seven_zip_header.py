@@ -20,9 +20,9 @@ from typing import BinaryIO, NamedTuple, NoReturn
 from isal.isal_zlib import crc32
 
 from so2docs.dump.archives import Entry
-from so2docs.dump.compressed import read_range
+from so2docs.dump.compressed import Parts, read_blocks, read_range
 from so2docs.dump.kinds import UNPACK
-from so2docs.dump.layers import Parts, Stream, read_blocks
+from so2docs.dump.layers import Stream
 from so2docs.errors import ArchiveError, TruncatedDumpError
 
 KIND = "a 7z archive"

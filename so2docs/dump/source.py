@@ -15,7 +15,7 @@ from operator import attrgetter
 from os import PathLike
 from typing import BinaryIO
 
-from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
+from so2docs.dump.names import files_with, join_names, members_with, table_prefix
 from so2docs.dump.opening import STANDARD_INPUT, SourceFile, TableFile
 from so2docs.dump.storage import check_source, is_url, list_folder, unreadable_dump
 from so2docs.errors import ArchiveError, DumpError, OptionError, flag

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from so2docs.dump import storage
+from so2docs.dump.compressed import BLOCK_BYTES
 from so2docs.dump.dump import PIECE_END, PIECES, SMALLEST_PIECE, Chunk, Dump, End
-from so2docs.dump.layers import BLOCK_BYTES, Layers, Stream
+from so2docs.dump.layers import Layers, Stream
 from so2docs.dump.root import TAIL_LIMIT, Ending, Prolog, add_last_row, read_prolog
 from so2docs.errors import DumpError, Location, MalformedDumpError
 from so2docs.parse.rows import ROW_START

@@ -15,6 +15,7 @@ from so2docs.dump.dump import SMALLEST_PIECE
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import in_reading_order
 from so2docs.errors import SpillError, flag
+from so2docs.limits import peak_memory
 from so2docs.options.choices import FORMATS
 from so2docs.options.option import WHOLE
 from so2docs.options.table import Filters, Options, RunOptions
@@ -31,7 +32,6 @@ from so2docs.pipeline.second_pass import SecondPass, read_keyless_strays
 from so2docs.pipeline.selection import select
 from so2docs.pipeline.tasks import find_step
 from so2docs.processes.pool import Workers, choose_jobs
-from so2docs.processes.worker import peak_memory
 from so2docs.progress import Progress, log
 from so2docs.report import Report
 from so2docs.spill import FORMAT, Spill

@@ -25,8 +25,6 @@ from typing import IO, TypeVar
 
 from so2docs.errors import So2docsError, WorkerDiedError, flag, spelling
 from so2docs.limits import available_memory, count_processors
-from so2docs.processes.python import start_python
-from so2docs.processes.worker import serve
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -36,10 +34,11 @@ _LIMITS: dict[int | None, str] = {
     errno.EAGAIN: "the limit on processes (ulimit -u)",
 }
 
+_AHEAD = 2
+"""Number of tasks that wait for a process, in addition to the running tasks."""
 
 _WORTH_A_PROCESS = 32 * 1024 * 1024
 """Bytes of input that take about as long to read as workers take to start."""
-
 
 _MEMORY_OF_A_JOB = 100 * 1024 * 1024
 """Memory for which a process is started, in bytes. Conversions take 70 MiB for each."""
@@ -65,6 +64,10 @@ class _Worker:
     """A worker process, as seen by the caller."""
 
     def __init__(self) -> None:
+        # Not needed in one process.
+        from so2docs.processes.python import start_python
+        from so2docs.processes.worker import serve
+
         try:
             self.process = start_python(serve)
         except OSError as error:
@@ -171,7 +174,6 @@ class Workers(AbstractContextManager["Workers"]):
         self,
         function: Callable[[Task], Result],
         tasks: Iterable[Task],
-        ahead: int = 2,
         died: Callable[[Task, WorkerDiedError], Result] | None = None,
     ) -> Generator[Result, None, None]:
         """Apply `function` to each task.
@@ -179,7 +181,6 @@ class Workers(AbstractContextManager["Workers"]):
         Args:
             function: A function of a module, so that a worker can import it.
             tasks: Arguments of the function, taken as workers become free.
-            ahead: Number of waiting tasks, in addition to the running tasks.
             died: Makes the result of a task whose worker died; a new worker runs the next task.
 
         Yields:
@@ -198,7 +199,7 @@ class Workers(AbstractContextManager["Workers"]):
         waiting: deque[Future[Result]] = deque()
         for task in tasks:
             waiting.append(self._threads.submit(self._run, function, task, died))
-            if len(waiting) >= self.jobs + ahead:
+            if len(waiting) >= self.jobs + _AHEAD:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -12,16 +12,15 @@ import gc
 import os
 import pickle
 import signal
-import sys
 import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 from so2docs.errors import naming_flags
+from so2docs.limits import peak_memory
 
 in_worker = threading.Event()
 """Set in worker processes."""
@@ -127,19 +126,3 @@ def _keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(trim_threshold, 256 * 1024 * 1024)
         mallopt(mmap_threshold, 64 * 1024 * 1024)
-
-
-def peak_memory() -> int:
-    """Return the peak resident memory of this process, in bytes; 0 if unknown."""
-    try:
-        # Do not use ru_maxrss, which also counts the parent's memory at the start of this process.
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
-    except (OSError, IndexError):
-        pass
-    try:
-        import resource
-    except ImportError:  # Windows has no `resource`.
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

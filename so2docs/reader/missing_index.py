@@ -15,7 +15,7 @@ from typing import BinaryIO
 import orjson
 from isal import isal_zlib
 
-from so2docs.dump.layers import is_damage
+from so2docs.dump.compressed import is_damage
 from so2docs.errors import OutputError, flag
 from so2docs.output import index
 from so2docs.output.compression import (

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
 import orjson
 from isal import igzip, isal_zlib
 
-from so2docs.dump.compressed import decompress_zstd
+from so2docs.dump.compressed import decompress_zstd, is_damage, read_blocks
 from so2docs.dump.kinds import PARQUET, SQLITE, detect_kind
-from so2docs.dump.layers import is_damage, read_blocks
 from so2docs.dump.storage import check_source, identify, unreadable_output
 from so2docs.errors import OutputError
 from so2docs.output.compression import LAST_BLOCK, detect_compression

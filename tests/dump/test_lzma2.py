@@ -22,8 +22,8 @@ from support.places import LONG
 
 from so2docs.dump import lzma2
 from so2docs.dump.archives import Wanted
-from so2docs.dump.compressed import decompress_streams
-from so2docs.dump.layers import Parts, Stream
+from so2docs.dump.compressed import Parts, decompress_streams
+from so2docs.dump.layers import Stream
 from so2docs.dump.lzma2 import Lzma2Stream, Method, find_blocks
 from so2docs.parse.core import compiled
 

@@ -22,7 +22,8 @@ from support.dumps import dump_of, some_rows
 
 from so2docs import zstd
 from so2docs.dump.bzip2 import decompress_bzip2
-from so2docs.dump.layers import BLOCK_BYTES, ReadAhead, Stream
+from so2docs.dump.compressed import BLOCK_BYTES
+from so2docs.dump.layers import ReadAhead, Stream
 from so2docs.dump.opening import enlarge_pipe
 from so2docs.dump.source import Source
 

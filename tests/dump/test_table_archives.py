@@ -29,7 +29,7 @@ from support.table_sites import SITE, converted
 import so2docs
 from so2docs import zstd
 from so2docs.dump import storage
-from so2docs.dump.kinds import files_with, members_with, table_prefix
+from so2docs.dump.names import files_with, members_with, table_prefix
 from so2docs.options.choices import Core
 from so2docs.schema import POSTS, TABLES, Table
 

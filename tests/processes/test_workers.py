@@ -84,7 +84,7 @@ def test_tasks_are_taken_as_they_are_needed(jobs: int) -> None:
             yield task
 
     with Workers(jobs) as workers:
-        results = workers.run(abs, tasks(), ahead=2)
+        results = workers.run(abs, tasks())
         next(results)
         assert taken <= jobs + 2
         results.close()

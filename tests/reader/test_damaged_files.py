@@ -17,7 +17,7 @@ from support.dumps import dump_of, some_rows, write_dump
 
 import so2docs
 from so2docs import zstd
-from so2docs.dump.layers import is_damage
+from so2docs.dump.compressed import is_damage
 from so2docs.errors import So2docsError
 from so2docs.zstd import CompressionParameter, frame_compressor
 

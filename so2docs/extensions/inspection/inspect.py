@@ -11,7 +11,6 @@ from operator import attrgetter
 from typing import Any
 
 from so2docs.dump.kinds import SITES, check_root
-from so2docs.dump.layers import Stream
 from so2docs.dump.opening import SourceFile, TableFile
 from so2docs.extensions.inspection.facts import FactsVisitor, RowFacts
 from so2docs.output.new_files import temporary_folder
@@ -284,10 +283,8 @@ def _read_license(source: SourceFile) -> str | None:
         entries = {os.path.basename(entry.name).lower(): entry for entry in archive.entries}
         if _LICENSE_FILE not in entries:
             return None
-        parts = archive.read(entries[_LICENSE_FILE], 1, None)
-        name = f"{source.name} ({_LICENSE_FILE})"
-        data = Stream(parts, name, archive.kind).peek(_MOST_LICENSE)
-    return data[:_MOST_LICENSE].decode("utf-8-sig", "replace").strip()
+        data = archive.read_start(entries[_LICENSE_FILE], _MOST_LICENSE)
+    return data.decode("utf-8-sig", "replace").strip()
 
 
 def _read(table: TableFile, reader: TableReader, folder: str) -> InspectedTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from so2docs.dump.kinds import join_names, members_with
+from so2docs.dump.names import join_names, members_with
 from so2docs.dump.storage import list_folder
 from so2docs.errors import OutputNotFoundError
 from so2docs.options.choices import FORMATS, split_compression

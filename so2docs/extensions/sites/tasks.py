@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from so2docs.dump.kinds import members_with
+from so2docs.dump.names import members_with
 from so2docs.dump.storage import list_folder
 from so2docs.errors import WorkerDiedError, convert_error
 from so2docs.extensions.sites.messages import log_about, warn_by_kind

@@ -45,13 +45,13 @@ from so2docs.plugin import (
     flag,
     make_record,
     options_of,
+    peak_memory,
     read_options,
     recorded,
     require_packages,
     resumable,
     spell_out,
 )
-from so2docs.processes.worker import peak_memory
 from so2docs.report import check_placed
 from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader, start_reader
 

@@ -278,7 +278,7 @@ def test_memory_does_not_grow_with_the_outputs(tmp_path: Path) -> None:
                     file.write(f'{{"Id":{number},"Body":"{text}","Answers":[]}}\n')
         script = (
             "import so2docs, sys\n"
-            "from so2docs.processes.worker import peak_memory\n"
+            "from so2docs.limits import peak_memory\n"
             "old, new, changes = sys.argv[1:]\n"
             "so2docs.diff(old, new).write(changes)\n"
             "print(peak_memory())"

@@ -381,7 +381,7 @@ def test_written_bytes_and_memory_at_two_sizes(tmp_path: Path) -> None:
     """Comments on old posts must not write pages in the middle, whatever the order of the rows."""
     script = """
 import sys, so2docs
-from so2docs.processes.worker import peak_memory
+from so2docs.limits import peak_memory
 so2docs.to_sqlite(sys.argv[1], sys.argv[2], jobs=1)
 written = dict(line.split(": ") for line in open("/proc/self/io").read().splitlines())["wchar"]
 print(peak_memory(), written)
