@@ -20,6 +20,7 @@ BADGES = [
     row(Id=2, UserId=5, Name="Student", Class=3),
     row(Id=3, UserId=5, Name="Great", Class=1),
     row(Id=3, UserId=5, Name="Great", Class=1),
+    row(Id=14, UserId=5, Name="Good", Class=3),
     row(Id=4, UserId=-1, Name="Odd", Class=2),
     row(Id=5, UserId=404, Name="Student", Class=3),
     row(Id=6, UserId=404, Name="Student", Class=3),
@@ -50,13 +51,13 @@ def site(tmp_path: Path) -> Path:
 
 def test_badges_of_every_user(site: Path, tmp_path: Path) -> None:
     oracle, output, files = nest(site, TABLES), tmp_path / "q.jsonl.gz", set()
-    assert oracle.documents[0]["Owner"]["Badges"] == {"Gold": 2, "Silver": 0, "Bronze": 2}
+    assert oracle.documents[0]["Owner"]["Badges"] == {"Gold": 2, "Silver": 0, "Bronze": 3}
     for core, jobs, chunk_bytes in (("python", 1, 300), ("auto", 1, None), ("auto", 2, 300)):
         options: dict[str, Any] = {"core": core, "jobs": jobs, "chunk_bytes": chunk_bytes}
         report = so2docs.convert(site, output, nest=["all", "badges"], force=True, **options)
         assert [unpacked(output), unpacked(strays_of(output))] == expected(oracle)
         counts = report.tables["badges"]
-        assert (counts.rows, counts.nested, counts.strays) == (len(BADGES), 6, STRAYS)
+        assert (counts.rows, counts.nested, counts.strays) == (len(BADGES), 7, STRAYS)
         files.add((output.read_bytes(), strays_of(output).read_bytes()))
     assert len(files) == 1
 
@@ -65,7 +66,7 @@ def test_badges_bring_their_users(site: Path) -> None:
     with so2docs.documents(site, nest="badges", jobs=1) as documents:
         questions = list(documents)
     assert list(documents.report.tables) == ["users", "badges"]
-    assert questions[0]["Owner"]["Badges"] == {"Gold": 2, "Silver": 0, "Bronze": 2}
+    assert questions[0]["Owner"]["Badges"] == {"Gold": 2, "Silver": 0, "Bronze": 3}
     assert all("Badges" not in str(one) for one in so2docs.documents(site, nest="all", jobs=1))
 
 

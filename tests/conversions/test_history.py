@@ -36,6 +36,7 @@ def voters(*names: str, **more: Any) -> str:
 EVENTS = [
     # As after a migration, the first edit has a higher id than later events.
     event(10, 5, 1, "e", 4, UserId=5, Text="new *body*", Comment="better", ContentLicense="4.0"),
+    event(12, 5, 1, "e", 4, UserId=5, Text="newer *body*"),
     event(11, 4, 1, "e", 4, UserId=5, Text="New title"),
     event(21, 1, 1, "a", 1, UserId=9, Text="Title"),
     event(20, 2, 1, "a", 1, UserId=9, Text="body", ContentLicense="3.0"),
