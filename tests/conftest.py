@@ -81,10 +81,13 @@ def dumps() -> Path:
 
 @pytest.fixture(scope="session")
 def large_site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
-    """A folder with a dump and its tables, and the expected result."""
-    from support.table_sites import write_large_site
+    """A folder with a dump and its tables, large enough to be interrupted; the expected result."""
+    from faults.sites import site
+    from support.oracle_tables import FILES, nest
+    from support.table_sites import expected
 
-    return write_large_site(tmp_path_factory.mktemp("large"))
+    folder = site(tmp_path_factory.mktemp("large"), "large")
+    return folder, expected(nest(folder, FILES))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ TABLES = {
     "users": "Users.xml",
 }
 FILES = ("Posts.xml", *TABLES.values())
-SIZES = {"small": (400, 200), "large": (2500, 1200)}
+SIZES = {"small": (400, 200), "middle": (800, 700), "large": (2500, 1200)}
 """Number of posts, and maximum size of a body in bytes, by size of the site. A bucket of the large
 site does not fit into a pipe."""
 

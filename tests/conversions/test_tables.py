@@ -254,7 +254,7 @@ KILL_AT = {
     "comments": "table1-*1-1.blocks",
     "links": "table2-*3-1.blocks",
     "votes": "table3-*5-1.blocks",
-    "users": "table4-*2-1.blocks",
+    "users": "table4-*1-1.blocks",
     "documents": "../.questions.jsonl.gz.part/questions.jsonl.gz",
 }
 CONVERT = """
