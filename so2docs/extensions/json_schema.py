@@ -137,14 +137,11 @@ _NAMES: dict[Any, str] = {
     bool: "boolean",
     NoneType: "null",
 }
-_PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "integer": int,
+_PYTHON_TYPES: dict[str, Any] = {
+    **{name: kind for kind, name in _NAMES.items()},
     "number": (int, float),
-    "boolean": bool,
     "array": (list, tuple),
     "object": Mapping,
-    "null": NoneType,
 }
 
 

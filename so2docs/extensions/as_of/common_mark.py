@@ -131,7 +131,9 @@ def _link_address(state: StateInline, silent: bool) -> bool:
     if state.linkLevel > 0 or not state.src.startswith("://", state.pos):
         return False
     scheme = _SCHEME.search(state.src[max(state.pos - 6, 0) : state.pos])
-    if not scheme or not state.pending.endswith(scheme[1]) or _is_in_brackets(state):
+    if not scheme or not state.pending.endswith(scheme[1]):
+        return False
+    if state.src.count("[", 0, state.pos) > state.src.count("]", 0, state.pos):
         return False
     match = _ADDRESS.match(state.src, state.pos, state.posMax)
     rest = _trim_address(match[0]) if match else ""
@@ -145,10 +147,6 @@ def _link_address(state: StateInline, silent: bool) -> bool:
         state.push("link_close", "a", -1)
     state.pos += len(rest)
     return True
-
-
-def _is_in_brackets(state: StateInline) -> bool:
-    return state.src.count("[", 0, state.pos) > state.src.count("]", 0, state.pos)
 
 
 def _trim_address(address: str) -> str:

@@ -151,7 +151,7 @@ def restore(
     """Yield the records of a task with its posts as they were on the date."""
     prepared: Prepared = task.prepared
     with ExitStack() as stack:
-        get_title: GetTitle = _no_title
+        get_title: GetTitle = dict[int, bytes]().get  # An unknown site has no titles.
         if prepared.titles is not None:
             posts = stack.enter_context(IdMap(prepared.posts_map))
             titles = stack.enter_context(Users(prepared.titles))
@@ -166,10 +166,6 @@ def restore(
 def _get_title(posts: IdMap, titles: Users, post_id: int) -> bytes | None:
     question_id = posts.get(post_id)
     return None if question_id is None else titles.get(question_id)
-
-
-def _no_title(post_id: int) -> None:
-    """Stand in for the titles of an unknown site."""
 
 
 AS_OF = Step(_TABLES, ("comments",), check, choose_sink, prepare, restore)

@@ -128,13 +128,14 @@ def _front_matter(
 
 
 def _licenses(outputs: Iterable[DescribedOutput]) -> list[str]:
-    """List the licences of the dates in the dumps, the latest first."""
-    names = {
-        name
-        for counts in (output.manifest.counts for output in outputs)
-        for name in _licenses_between(counts.get("first_day"), counts.get("last_day"))
-    }
-    return sorted(names, reverse=True)
+    """List the licences of the dates in the dumps, the latest first; all if dates are unknown."""
+    names = [name for name, _ in licenses()]
+    found = set[str]()
+    for counts in (output.manifest.counts for output in outputs):
+        newest = license_at(counts.get("last_day")) or names[0]
+        oldest = license_at(counts.get("first_day")) or names[-1]
+        found.update(name for name in names if oldest <= name <= newest)
+    return sorted(found, reverse=True)
 
 
 def _describe_licenses(names: list[str]) -> str:
@@ -368,13 +369,3 @@ def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
         value = ",".join(value)
     values = value if isinstance(value, list) else [value]
     return [word for item in values for word in (option, str(item))]
-
-
-def _licenses_between(first: str | None, last: str | None) -> list[str]:
-    """Return the licences of content created between two days, the latest first.
-
-    All licences are returned if the days are unknown.
-    """
-    starts = licenses()
-    newest, oldest = license_at(last) or starts[0][0], license_at(first) or starts[-1][0]
-    return [name for name, _ in starts if oldest <= name <= newest]

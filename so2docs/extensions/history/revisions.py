@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -58,15 +58,8 @@ _MADE = frozenset({*_ORDER, OTHER}) - _TABLE.attributes.keys()
 _NOT_COPIED = _OF_ROW | _MADE
 
 
-class _Revision(NamedTuple):
-    """An entry of the history, and the types of its rows."""
-
-    entry: Row
-    types: frozenset[int]
-
-    @property
-    def time(self) -> tuple[str, int]:
-        return _time(self.entry)
+_Revision = tuple[Row, frozenset[int]]
+"""An entry of the history, and the types of its rows."""
 
 
 def members(table: Table, jsons: Iterable[bytes], find_user: FindUser | None) -> list[bytes]:
@@ -75,8 +68,8 @@ def members(table: Table, jsons: Iterable[bytes], find_user: FindUser | None) ->
     groups: dict[Any, list[Row]] = {}
     for row in rows:
         groups.setdefault(row.get("RevisionGUID", row["Id"]), []).append(row)
-    revisions = sorted(map(_revision, groups.values()), key=lambda revision: revision.time)
-    fields: dict[str, Any] = {table.key: [revision.entry for revision in revisions]}
+    revisions = sorted(map(_revision, groups.values()), key=lambda revision: _time(revision[0]))
+    fields: dict[str, Any] = {table.key: [entry for entry, _ in revisions]}
     if (closed := _closing(rows)) is not None:
         fields["Closed"] = closed
     if table.name != "closings":
@@ -115,7 +108,7 @@ def _revision(rows: list[Row]) -> _Revision:
         entry[OTHER] = {
             name: value for row in reversed(by_id) for name, value in row.items() if name in _MADE
         }
-    return _Revision({name: entry.pop(name) for name in _ORDER if name in entry} | entry, types)
+    return {name: entry.pop(name) for name in _ORDER if name in entry} | entry, types
 
 
 def _parse_event(row: Row) -> Row:

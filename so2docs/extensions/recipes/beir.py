@@ -140,22 +140,17 @@ def write_files(part: str, outputs: Mapping[str, Output]) -> int:
         part: Path of the temporary file of records.
         outputs: The files to write, by name.
     """
-    with IdSetWriter(f"{part}.ids") as ids:
-        return _write_files(part, outputs, ids)
-
-
-def _write_files(part: str, outputs: Mapping[str, Output], ids: IdSetWriter) -> int:
     count = 0
-    with open(part, "rb") as lines:
+    query: Record | None = None
+    outputs[QRELS].write(_HEADER)
+    with open(part, "rb") as lines, IdSetWriter(f"{part}.ids") as ids:
         for line in lines:
             if line.startswith(_CORPUS):
                 entry = line[len(_CORPUS) : -2]
                 ids.add_id(int(entry[len(_ID) : entry.index(b'"', len(_ID))]))
                 outputs[CORPUS].write(entry + b"\n")
                 count += 1
-    outputs[QRELS].write(_HEADER)
-    query: Record | None = None
-    with open(part, "rb") as lines:
+        lines.seek(0)
         for line in lines:
             if line.startswith(_CORPUS):
                 continue

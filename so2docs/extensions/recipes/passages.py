@@ -81,7 +81,9 @@ class Splitter:
 
     def cut(self, text: str) -> Iterable[tuple[int, str]]:
         """Return the passages of a text, each with its position."""
-        return [(0, text)] if self._is_passage(text) else self._cut(text)
+        if self._tokenizer is None and len(text) <= self._size and text == text.strip():
+            return [(0, text)] if text.strip(" >\n") else []
+        return self._cut(text)
 
     def _cut(self, text: str) -> Iterator[tuple[int, str]]:
         blocks = list(_blocks(text)) if "```" in text else []
@@ -97,11 +99,6 @@ class Splitter:
                     break
             yield passage.start, passage.text
             previous = passage
-
-    def _is_passage(self, text: str) -> bool:
-        """Whether the whole text is one passage, as the text of most posts is."""
-        is_short = self._tokenizer is None and len(text) <= self._size
-        return is_short and bool(text.strip(" >\n")) and text == text.strip()
 
     def _ranges(self, text: str, blocks: list[_Block]) -> Iterator[tuple[int, int]]:
         """Yield the ranges of passages, short enough for the overlap to be added later."""

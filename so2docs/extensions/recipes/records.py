@@ -95,24 +95,18 @@ class RecordMaker:
         faster than Python finds it in each body.
         """
         if self._site is not None and contains(json, b'=\\"/'):
-            yield self._complete_links
+            yield partial(_RELATIVE.sub, self._complete_link)
         if not self._has_default_alts and contains(json, b"<img"):
             yield partial(_DEFAULT_ALT.sub, "")
         if self._recipe.lower_headings and contains(json, b"<h"):
-            yield self._lower_headings
+            yield partial(_HEADING.sub, self._lower_heading)
         if self._convert_body is not None:
             yield self._convert_body
 
-    def _complete_links(self, body: str) -> str:
-        return _RELATIVE.sub(self._absolute, body) if '="/' in body else body
+    def _lower_heading(self, tag: re.Match[str]) -> str:
+        return f"{tag[1]}{min(6, int(tag[2]) + self._recipe.lower_headings)}"
 
-    def _lower_headings(self, body: str) -> str:
-        if "<h" not in body:
-            return body
-        levels = self._recipe.lower_headings
-        return _HEADING.sub(lambda m: f"{m[1]}{min(6, int(m[2]) + levels)}", body)
-
-    def _absolute(self, link: re.Match[str]) -> str:
+    def _complete_link(self, link: re.Match[str]) -> str:
         return f"{link[1]}{'https://' if link[2] == '//' else self._site}"
 
     def _json(self, record: object) -> bytes:

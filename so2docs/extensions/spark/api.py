@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from so2docs.errors import ClusterError, DiskFullError, WorkerDiedError
-from so2docs.extensions.sites.tasks import SiteResult, SiteState
+from so2docs.extensions.sites.tasks import SiteResult, SiteState, plan_outputs
 from so2docs.extensions.spark.jobs import run
 from so2docs.extensions.spark.sites import (
     Dumps,
@@ -21,7 +21,6 @@ from so2docs.extensions.spark.sites import (
     find_dumps,
     locate,
     locate_dumps,
-    name_sites,
     prepare,
 )
 from so2docs.options.keywords import FileKeywords
@@ -91,7 +90,8 @@ def convert(
     kwargs = {**check_options(source, **keywords), "split": Split(size=PART_BYTES)}
     found = run(spark, find_dumps, locate_dumps(source))
     paths = [path for matches in found for path in _require(matches)]
-    sites = name_sites(paths, locate(output_dir))
+    planned = plan_outputs(paths, locate(output_dir), "")
+    sites = [Site(name, path, folder) for path, name, folder in planned]
     run_id = uuid.uuid4().hex
     task = partial(prepare, run=run_id, keywords=kwargs, force=force, update=update)
     outcomes: dict[Site, Any] = dict(zip(sites, run(spark, task, sites), strict=True))

@@ -8,14 +8,13 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from so2docs.api.resolve import options_for
 from so2docs.dump import storage
 from so2docs.errors import explain
-from so2docs.extensions.sites.tasks import plan_outputs
 from so2docs.extensions.spark import folders
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_options, read_keywords
@@ -66,16 +65,11 @@ def check_options(source: Dumps, **keywords: Any) -> dict[str, Any]:
     build_options(kwargs, form, core=kwargs.get("core", "auto"))
     if (site := kwargs.get("site")) is not None:
         checked_host(site)
-    if _is_several(source):
+    if not isinstance(source, str | os.PathLike) or _is_pattern(os.fspath(source)):
         check_several(form, kwargs.get("site_field"))
         if site is not None:
             raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
     return kwargs
-
-
-def _is_several(source: Dumps) -> bool:
-    """Return whether the source is a list or a pattern."""
-    return not isinstance(source, str | os.PathLike) or _is_pattern(os.fspath(source))
 
 
 def _name_output(keywords: Mapping[str, Any]) -> str:
@@ -125,11 +119,6 @@ def _expand_pattern(pattern: str) -> list[str]:
     if not storage.is_url(pattern):
         return sorted(glob.glob(pattern, recursive=True))
     return sorted(find_hook("remote files").glob(pattern))
-
-
-def name_sites(paths: Iterable[str], folder: str) -> list[Site]:
-    """Name the sites of dumps, and their folders in a folder."""
-    return [Site(name, path, output) for path, name, output in plan_outputs(paths, folder, "")]
 
 
 def prepare(
