@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -40,10 +39,11 @@ def make_batch(columns: Columns, lines: bytes) -> pa.RecordBatch:
 
 def _read(columns: Columns, lines: bytes, *, has_other: bool) -> list[pa.Array]:
     """Read lines of JSON, in which objects may have `OTHER`, and make an array of each column."""
+    schema = pa.schema(_json_fields(columns.schema, has_other))
     table = json.read_json(
         pa.BufferReader(lines),
         json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-        _parse_options(columns, has_other),
+        json.ParseOptions(schema, unexpected_field_behavior="error"),
     )
     by_name = dict(zip(table.column_names, table.columns, strict=True))
     return [
@@ -52,12 +52,6 @@ def _read(columns: Columns, lines: bytes, *, has_other: bool) -> list[pa.Array]:
         else pa.nulls(table.num_rows, field.type)
         for field in columns.schema
     ]
-
-
-@lru_cache(16)
-def _parse_options(columns: Columns, has_other: bool) -> json.ParseOptions:
-    schema = pa.schema(_json_fields(columns.schema, has_other))
-    return json.ParseOptions(schema, unexpected_field_behavior="error")
 
 
 def _json_fields(fields: Iterable[pa.Field], has_other: bool) -> list[pa.Field]:

@@ -116,27 +116,19 @@ def _append_struct(out: bytearray, fields: Struct) -> None:
             out.append(kind)
             out += unsigned(field_id << 1)
         last = field_id
-        # Most fields are integers of one byte.
-        if kind == _I32 and 0 <= value < 64:
-            out.append(value << 1)
-        elif value is not None:
+        if value is not None:
             _append(out, kind, value)
     out.append(0)
 
 
 def unsigned(value: int) -> bytes:
     """Encode an unsigned integer, seven bits a byte, the lowest first."""
-    if value < 128:
-        return _SINGLE_BYTES[value]
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
         value >>= 7
     out.append(value)
     return bytes(out)
-
-
-_SINGLE_BYTES = [bytes([value]) for value in range(128)]
 
 
 def _append(out: bytearray, kind: int, value: Any) -> None:
