@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from so2docs.errors import ClusterError, DiskFullError, WorkerDiedError
 from so2docs.extensions.sites.tasks import SiteResult, SiteState, plan_outputs
@@ -36,8 +36,6 @@ from so2docs.plugin import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Result = TypeVar("Result")
 
 PART_BYTES = 128_000_000
 """Maximum bytes of a part file; they are limited because Spark reads a compressed file in one
@@ -88,8 +86,11 @@ def convert(
         ClusterError: Spark cannot look for the dumps.
     """
     kwargs = {**check_options(source, **keywords), "split": Split(size=PART_BYTES)}
-    found = run(spark, find_dumps, locate_dumps(source))
-    paths = [path for matches in found for path in _require(matches)]
+    paths = list[str]()
+    for matches in run(spark, find_dumps, locate_dumps(source)):
+        if isinstance(matches, So2docsError):
+            raise matches
+        paths += matches
     planned = plan_outputs(paths, locate(output_dir), "")
     sites = [Site(name, path, folder) for path, name, folder in planned]
     run_id = uuid.uuid4().hex
@@ -104,13 +105,6 @@ def convert(
     outcomes |= _convert_sites(spark, pending, partial(convert_site, run=run_id, keywords=kwargs))
     results = [_result(site, outcome) for site, outcome in outcomes.items()]
     return sorted(results, key=attrgetter("site"))
-
-
-def _require(result: Result | So2docsError) -> Result:
-    """Return the result of a task, or raise its error."""
-    if isinstance(result, So2docsError):
-        raise result
-    return result
 
 
 def _result(site: Site, outcome: Report | So2docsError | None) -> SiteResult:

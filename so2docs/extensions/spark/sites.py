@@ -101,24 +101,27 @@ def locate(path: str | os.PathLike[str]) -> str:
 
 
 def find_dumps(pattern: str) -> list[str]:
-    """Return the paths of the dumps that match a path or a pattern; `DumpError` if none match."""
-    if paths := _expand_pattern(pattern):
-        return paths
-    raise DumpError(pattern, "matches no file", advice="quote the pattern, and check its folder")
+    """List the dumps that match a pattern, sorted; a path without wildcards matches itself.
+
+    Raises:
+        DumpError: No file matches.
+    """
+    if not _is_pattern(pattern):
+        return [pattern]
+    is_url = storage.is_url(pattern)
+    paths = (
+        find_hook("remote files").glob(pattern) if is_url else glob.glob(pattern, recursive=True)
+    )
+    if not paths:
+        raise DumpError(
+            pattern, "matches no file", advice="quote the pattern, and check its folder"
+        )
+    return sorted(paths)
 
 
 def _is_pattern(path: str) -> bool:
     """Whether a path has wildcards; the query of a file on a web server has none."""
     return glob.has_magic(path) and not storage.is_http(path)
-
-
-def _expand_pattern(pattern: str) -> list[str]:
-    """List the files that match a pattern, sorted; names without wildcards match themselves."""
-    if not _is_pattern(pattern):
-        return [pattern]
-    if not storage.is_url(pattern):
-        return sorted(glob.glob(pattern, recursive=True))
-    return sorted(find_hook("remote files").glob(pattern))
 
 
 def prepare(
