@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from itertools import chain
 from typing import TYPE_CHECKING, Unpack
 
@@ -72,24 +72,18 @@ class Documents(AbstractContextManager["Documents"]):
     def _lines(
         self, source: Source, options: Options, run: RunOptions
     ) -> Generator[bytes, None, None]:
-        with document_session(source, options, run) as session:
-            for _, line in chain.from_iterable(session.documents()):
-                yield line
+        names = OutputPaths("-", run.work_dir)
+        with explain(), source:
+            files = source.find_to_convert(options.tables, run.tables)
+            open_first(files, run.threads, names.work_folder)
+            with opened_spill(names) as spill:
+                session = Session(files, spill, options, names, run)
+                for _, line in chain.from_iterable(session.documents()):
+                    yield line
             self._report = session.report
             self.provenance = session.provenance.having_read(self._report.dump_bytes).with_counts(
                 self._report
             )
-
-
-@contextmanager
-def document_session(source: Source, options: Options, run: RunOptions) -> Iterator[Session]:
-    """Open a session, with a temporary spill, that yields documents instead of writing them."""
-    names = OutputPaths("-", run.work_dir)
-    with explain(), source:
-        files = source.find_to_convert(options.tables, run.tables)
-        open_first(files, run.threads, names.work_folder)
-        with opened_spill(names) as spill:
-            yield Session(files, spill, options, names, run)
 
 
 @spell_out(OF_ITERATOR)

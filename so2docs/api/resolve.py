@@ -25,15 +25,17 @@ def options_for(
     site_field = None if field is None else (field, source.site() if site is None else site)
     options = build_options(values, form, site_field, core=choose_core(values.get("core", "auto")))
     source.check_exists()
-    if options.is_attributed:
-        options = replace(options, site=_host(source, site))
-    elif options.body == "markdown" or options.filters.as_of is not None:
-        known = published_host(site) or source.published_host()
-        if site is not None and field is None:
-            known = checked_host(site)
-        options = replace(options, site=known)
-    elif site is not None and field is None:
-        checked_host(site)
+    if site is not None and (options.is_attributed or field is None):
+        host: str | None = checked_host(site)
+    else:
+        host = published_host(site) or source.published_host()
+    if options.is_attributed or options.body == "markdown" or options.filters.as_of is not None:
+        options = replace(options, site=host)
+    if options.is_attributed and host is None:
+        raise OptionError(
+            f"the host name of the site cannot be derived from {source.site()!r}; give it, as in "
+            f"{flag('site', 'beer.stackexchange.com')}, or put the dump into a folder of that name"
+        )
     options = _choose_tables(source, values, options)
     transform = options.transform
     optional = [name for name in transform.optional_tables if name not in options.nest]
@@ -45,19 +47,6 @@ def options_for(
             name,
         )
     return replace(options, nest=tables_to_nest([*options.nest, *present], {}))
-
-
-def _host(source: Source, requested: str | None) -> str:
-    """Return the requested host, or the host in the name of the dump."""
-    if requested is not None:
-        return checked_host(requested)
-    if published := source.published_host():
-        return published
-    raise OptionError(
-        f"the host name of the site cannot be derived from {source.site()!r}; "
-        f"give it, as in {flag('site', 'beer.stackexchange.com')}, or put the dump into a folder "
-        "of that name"
-    )
 
 
 def _choose_tables(source: Source, values: Mapping[str, Any], options: Options) -> Options:

@@ -152,10 +152,7 @@ class Option:
             return self.parse(self.name, value)
         if self.choices is None or value is None or value in self.choices:
             return value
-        raise OptionError(
-            f"{flag(self.name)} is {value!r}; it must be one of: {', '.join(self.choices)}"
-            + did_you_mean(value, self.choices)
-        )
+        raise none_of(self.choices, self.name, value)
 
     def _check_type(self, value: Any) -> Any:
         """Check a type; iterators become lists, and integers such as those of NumPy `int`."""
@@ -212,6 +209,14 @@ def entries(kind: type) -> tuple[Option, ...]:
                 option = dataclasses.replace(option, choices=get_args(literal[0]))
             options.append(option)
     return tuple(options)
+
+
+def none_of(choices: Iterable[str], name: str, value: object) -> OptionError:
+    """Make the error for a value of an option that is none of its choices."""
+    return OptionError(
+        f"{flag(name)} is {value!r}; it must be one of: {', '.join(choices)}"
+        + did_you_mean(value, choices)
+    )
 
 
 def contradiction(*names: str) -> OptionError:

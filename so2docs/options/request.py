@@ -9,9 +9,9 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from so2docs.errors import OptionError, did_you_mean, flag
+from so2docs.errors import did_you_mean
 from so2docs.options.choices import Core
-from so2docs.options.option import Option, entries
+from so2docs.options.option import Option, entries, none_of
 from so2docs.options.table import (
     ALL_TABLES,
     TRANSFORM_OPTIONS,
@@ -125,10 +125,7 @@ def tables_to_nest(nest: Iterable[str], tables: Iterable[str]) -> tuple[str, ...
     options = {TABLES[name].file_option for name in names & TABLES.keys()}
     names |= {*tables} - options
     for name in sorted(names - {*TABLES, ALL_TABLES}):
-        raise OptionError(
-            f"{flag('nest')} is {name!r}; it must be one or more of: {', '.join(TABLES)}, all"
-            + did_you_mean(name, TABLES)
-        )
+        raise none_of([*TABLES, ALL_TABLES], "nest", name)
     tables_chosen = [
         table
         for name, table in TABLES.items()

@@ -14,7 +14,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from so2docs.errors import OptionError, did_you_mean, flag
+from so2docs.errors import OptionError, flag
 from so2docs.limits import count_processors
 from so2docs.options.choices import FORMATS, AnswersBy, BodyAs, Compression, Core, Errors
 from so2docs.options.field_paths import Fields, parse_field_names
@@ -30,6 +30,7 @@ from so2docs.options.option import (
     id_list,
     lacks_field,
     names,
+    none_of,
     option,
     path,
     point_in_time,
@@ -54,6 +55,9 @@ _filter = partial(option, "Filters")
 _document = partial(option, "Documents")
 _output = partial(option, "Output")
 _run = partial(option, "Run")
+_date = partial(_filter, accepts=str | date | None, parse=point_in_time, metavar="DATE")
+_size = partial(_run, is_rare=True, accepts=str | int | None, metavar="SIZE")
+_path = partial(_run, accepts=str | os.PathLike[str] | None, where="local", parse=path)
 """Functions that declare an option under a heading of the help."""
 
 
@@ -106,20 +110,12 @@ class PartFilters:
     )
     answered: bool = _filter("Keep questions that have an answer.", False)
     accepted: bool = _filter("Keep questions that have an accepted answer.", False)
-    since: str | None = _filter(
+    since: str | None = _date(
         "Keep questions created on DATE (UTC) or later.",
-        accepts=str | date | None,
-        parse=point_in_time,
-        metavar="DATE",
         more="The value is a year, a day, a time such as `2020-01-31T12:00:00`, a `date` or a "
         "`datetime`.",
     )
-    until: str | None = _filter(
-        "Keep questions created before DATE (UTC).",
-        accepts=str | date | None,
-        parse=point_in_time,
-        metavar="DATE",
-    )
+    until: str | None = _date("Keep questions created before DATE (UTC).")
     sample: int | None = _filter(
         "Keep a share of the questions, such as 1%.",
         accepts=str | float | None,
@@ -187,11 +183,9 @@ class Filters(PartFilters):
     was in the dump, and which of two posts with the same id came first.
     """
 
-    as_of: str | None = _filter(
+    as_of: str | None = _date(
         "Restore the site as of a time or a day's end (UTC).",
-        accepts=str | date | None,
         parse=end_of_period,
-        metavar="DATE",
         more="Rows created later are left out. The value is a year, a month, a day, a time such as "
         "`2016-12-10T12:00:00`, a `date` or a `datetime`; a time means that moment, which is "
         "included. Texts come from the history and "
@@ -477,10 +471,7 @@ def _table_files(name: str, value: Mapping[str, Any] | Iterable[str] | None) -> 
     files = {}
     for table, file in assignments(name, value).items():
         if table not in known:
-            raise OptionError(
-                f"{flag(name)} names {table!r}; the tables are: {', '.join(known)}"
-                + did_you_mean(table, known)
-            )
+            raise none_of(known, name, table)
         # Shells do not expand ~ behind an equals sign.
         files[table] = path(name, os.path.expanduser(file))
     return files
@@ -499,21 +490,15 @@ class RunOptions:
         more="A small dump is converted by one process. Limits on the cores of the process apply, "
         "such as those of containers, `taskset` and Slurm. Where memory is short, fewer start.",
     )
-    chunk_bytes: int | None = _run(
+    chunk_bytes: int | None = _size(
         "Number of bytes of the dump for each task of the first pass.",
-        is_rare=True,
-        accepts=str | int | None,
         parse=size(1, "16MB"),
-        metavar="SIZE",
         usually="a few megabytes",
     )
-    spill_budget: int | None = _run(
+    spill_budget: int | None = _size(
         "Keep this much of the spill uncompressed, which is faster.",
-        is_rare=True,
-        accepts=str | int | None,
         where="local",
         parse=size(0, "2GB, or 0"),
-        metavar="SIZE",
         usually="an eighth of the free memory, but at most half of the spare disk space",
     )
     progress: Shown = _run(
@@ -526,11 +511,8 @@ class RunOptions:
         "whole job, or `B` for bytes of a stream. An exception that the function raises cancels "
         "the job; the same call resumes a conversion.",
     )
-    work_dir: str | None = _run(
+    work_dir: str | None = _path(
         "Folder for temporary files.",
-        accepts=str | os.PathLike[str] | None,
-        where="local",
-        parse=path,
         metavar="DIR",
         usually="that of OUTPUT",
         more="These files, the spill, are about as large as the posts and tables, or a third of "
@@ -542,12 +524,8 @@ class RunOptions:
     )
     force: bool = _run("Overwrite an existing output.", False, where="convert")
     restart: bool = _run("Start over instead of resuming.", False, where="convert")
-    report: str | None = _run(
-        "Write the report as JSON to FILE; - is standard output.",
-        accepts=str | os.PathLike[str] | None,
-        where="convert",
-        parse=path,
-        metavar="FILE",
+    report: str | None = _path(
+        "Write the report as JSON to FILE; - is standard output.", where="convert", metavar="FILE"
     )
     card: bool = _run(
         "Write a card for Hugging Face, and a manifest.",

@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from so2docs.errors import did_you_mean
 from so2docs.options.choices import BodyAs, Core
-from so2docs.options.option import entries, names
+from so2docs.options.option import entries, names, none_of
 from so2docs.options.table import PartFilters
 from so2docs.plugin import DUMP, OptionError, Shown, flag, like, option
 
@@ -29,10 +28,7 @@ def _table_names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
     for table in names(name, value):
         tables.append(by_any_name.get(table.lower(), table.lower()))
         if tables[-1] not in DUMP:
-            raise OptionError(
-                f"{flag(name)} is {table!r}; it must be one or more of: {', '.join(DUMP)}"
-                + did_you_mean(table, DUMP)
-            )
+            raise none_of(DUMP, name, table)
     return tuple(tables)
 
 
