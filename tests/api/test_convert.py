@@ -87,16 +87,6 @@ def test_read_takes_only_files(source: Any) -> None:
         so2docs.read(source)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("posts.xml", "XML"), ("beer.7z", "a 7z archive")])
-def test_read_recognizes_a_dump(name: str, kind: str, samples: Path, tmp_path: Path) -> None:
-    path = samples / name
-    if not path.exists():
-        path = tmp_path / name
-        path.write_bytes(b"7z\xbc\xaf\x27\x1c\0\4\xff\n\xff")
-    with pytest.raises(so2docs.OutputError, match=f"is {kind}, .*so2docs convert"):
-        list(so2docs.read(path))
-
-
 def test_errors_of_read(samples: Path, tmp_path: Path) -> None:
     so2docs.convert(samples / "posts.xml", tmp_path / "q.jsonl.gz")
     cut = tmp_path / "cut.jsonl.gz"

@@ -230,6 +230,11 @@ def test_readers_name_what_they_take(
 ) -> None:
     with pytest.raises(so2docs.OutputError, match="is a folder; give a file in it"):
         list(read(somewhere / "outputs"))  # type: ignore[call-overload]
-    (tmp_path / "q.parquet").write_bytes(b"PAR1\xed\xa0\x80\nPAR1")
-    with pytest.raises(so2docs.OutputError, match="is Parquet, and so2docs reads back only"):
-        list(read(tmp_path / "q.parquet"))  # type: ignore[call-overload]
+    for start, kind in (
+        (b"PAR1\xed\xa0\x80\nPAR1", "Parquet, and so2docs reads back only"),
+        (b"7z\xbc\xaf\x27\x1c\0\4\xff\n\xff", "a 7z archive, .*so2docs convert"),
+        (b"<?xml", "XML, .*so2docs convert"),
+    ):
+        (tmp_path / "other").write_bytes(start)
+        with pytest.raises(so2docs.OutputError, match=f"is {kind}"):
+            list(read(tmp_path / "other"))  # type: ignore[call-overload]

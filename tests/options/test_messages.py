@@ -94,6 +94,7 @@ MESSAGES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ),
         ({"split": "50kB"}, "a size must be at least 100,000 bytes$"),
         ({"min_score": "5"}, "min_score is '5'; it must be a whole number"),
+        ({"site_field": ("Site", "x")}, "site_field is .*; it must be text"),
         ({"jobs": 1.5}, "jobs is 1.5; .* whole number"),
         ({"jobs": True}, "jobs is True; .* whole number"),
         ({"tags": 5}, "tags is 5; it must be text or a list of texts"),
