@@ -103,28 +103,21 @@ def convert_validated(
         with _explain_dump_errors(names, options), explain():
             files = _plan(source, options, run, names, card, is_alone=is_alone)
 
-            def describe() -> None:
+            def finish(report: Report) -> None:
+                if card is not None and report.is_new:
+                    card.write_manifest(names, [file.file for file in files])
+                elif card is not None:
+                    card.complete_manifest(report.output)
                 if card is not None and is_alone:
                     card.describe_folder(card.folder_of_card(names), force=run.force)
-
-            def finish(report: Report) -> None:
-                if card is not None:
-                    card.write_manifest(names, [file.file for file in files])
-                describe()
-                report.seconds = time.perf_counter() - begun
-                report.file_bytes = (
-                    os.path.getsize(report.dump) if os.path.isfile(report.dump) else 0
-                )
-                write_report(run.report, report.as_dict())
-
-            report = _run(files, options, run, names, finish)
-            if not report.is_new:
-                if card is not None:
-                    card.complete_manifest(report.output)
-                describe()
-                if not _has_report(report, run.report):
+                if report.is_new:
+                    report.seconds = time.perf_counter() - begun
+                    is_file = os.path.isfile(report.dump)
+                    report.file_bytes = os.path.getsize(report.dump) if is_file else 0
+                if report.is_new or not _has_report(report, run.report):
                     write_report(run.report, report.as_dict())
-    return report
+
+            return _run(files, options, run, names, finish)
 
 
 @contextmanager
@@ -193,8 +186,8 @@ def _run(
         options: Options of the conversion.
         run: Options of the run.
         names: Paths of the output.
-        finish: Called with the report once the output is complete, before the spill is removed, so
-            that a conversion killed in the call can be resumed.
+        finish: Called with the report once the output is complete or found up to date, before the
+            spill is removed, so that a conversion killed in the call can be resumed.
     """
     is_once = _is_once(files)
     output = OutputOfConversion(names, Provenance.of(files, options))
@@ -202,6 +195,7 @@ def _run(
         existing = output.find(force=run.force, update=run.update)
         if existing is not None:
             output.clean_up()
+            finish(existing)
             return existing
     with opened_spill(names, restart=run.restart or is_once, is_once=is_once) as spill:
         with explain():
