@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -53,6 +52,8 @@ _TABLES = {
 """Tables, with the names by which the page `about` lists missing ones."""
 
 Values = dict[str, Any]
+Place = tuple[int, int, int]
+"""Number of a page of a list, number of rows on all pages, and number of rows on a page."""
 
 
 class _PostId(IntegerConvertor):
@@ -123,21 +124,24 @@ class Pages:
         return _answer(self._environment, template, self.common() | values)
 
     def _list(
-        self, name: str, rows: list[Values], links: PageLinks, query: Values, values: Values
+        self,
+        name: str,
+        rows: list[Values],
+        place: Place,
+        query: Values,
+        **values: Any,
     ) -> Response:
         """Make the response for one page of a list.
 
         Args:
             name: Name of the list, of its template and its path.
             rows: The rows of the page.
-            links: The links to the previous and next page.
-            query: URL parameters to keep in these links.
+            place: The page and the list.
+            query: URL parameters to keep in links to other pages.
             values: Other values for the template.
         """
-        given = {key: value or None for key, value in query.items()}
-        addresses = links.values(f"{self.base}/{name}", given)
-        values = {"rows": rows, "count": links.count, **query, **values, **addresses}
-        return self._answer(f"{name}.html", values)
+        links = page_links(f"{self.base}/{name}", query, place)
+        return self._answer(f"{name}.html", {"rows": rows, **query, **values, **links})
 
     def common(self) -> Values:
         """Return the template values that every page of the site needs."""
@@ -229,50 +233,36 @@ class Pages:
         rows = self.store.summaries(found.hits[PAGE * (page - 1) : PAGE * page])
         heading = "Unanswered questions" if unanswered else "Questions"
         of_what = f" tagged {', '.join(tags)}" if tags else ""
-        values = {
-            "title": heading + of_what,
-            "heading": heading,
-            "sorts": LIST_SORTS,
-            "tags": tags,
-            **self._described(tags[0] if len(tags) == 1 else None),
-        }
-        parameters = {
-            "tag": " ".join(tags),
-            "sort": sort,
-            "unanswered": "1" if unanswered else None,
-        }
-        links = PageLinks(page, found.total, PAGE)
-        return self._list("questions", self.with_titles(rows), links, parameters, values)
+        described = self.store.tag_texts(tags[0]) if len(tags) == 1 else {}
+        wiki = described.get("Wiki") or ""
+        return self._list(
+            "questions",
+            self.with_titles(rows),
+            (page, found.total, PAGE),
+            {"tag": " ".join(tags), "sort": sort, "unanswered": "1" if unanswered else None},
+            title=heading + of_what,
+            heading=heading,
+            sorts=LIST_SORTS,
+            tags=tags,
+            excerpt=described.get("Excerpt"),
+            wiki=self._renderer([wiki]).render("body", wiki),
+        )
 
     def unanswered(self, request: Request) -> Response:
         """Redirect to the questions without an answer."""
         return RedirectResponse(f"{self.base}/questions?unanswered=1", 302)
-
-    def _described(self, tag: str | None) -> Values:
-        """Return the excerpt of a tag as text and its wiki as safe HTML, each None if missing."""
-        described = {} if tag is None else self.store.tag_texts(tag)
-        wiki = described.get("Wiki") or ""
-        return {
-            "excerpt": described.get("Excerpt"),
-            "wiki": self._body(self._renderer([wiki]), wiki),
-        }
 
     def _renderer(self, texts: Iterable[str], **settings: Any) -> Renderer:
         """Make a renderer for texts, in which links to pages of this reader become local."""
         pages = self._linked_pages(texts)
         return Renderer(self.store.about.host, pages, sign=self.store.sign, **settings)
 
-    def _body(self, renderer: Renderer, body: str) -> Markup | None:
-        """Convert a body to safe HTML; None if it is empty."""
-        return renderer.render("body", body) if body else None
-
     def tags(self, request: Request) -> Response:
         """Show all tags, or those whose names contain a string."""
         like = request.query_params.get("like", "").strip()
         page = page_number(request)
         rows, count = self.store.tags(like, page)
-        links = PageLinks(page, count, TAGS_PAGE)
-        return self._list("tags", rows, links, {"like": like}, {"title": "Tags"})
+        return self._list("tags", rows, (page, count, TAGS_PAGE), {"like": like}, title="Tags")
 
     def users(self, request: Request) -> Response:
         """Show all users, or those whose names contain a string."""
@@ -285,9 +275,8 @@ class Pages:
         sort = _choice(request, "sort", tuple(USER_SORTS))
         page = page_number(request)
         rows, count = self.store.users(like, sort, page)
-        values = {"title": "Users", "sorts": list(USER_SORTS)}
-        links = PageLinks(page, count, USERS_PAGE)
-        return self._list("users", rows, links, {"like": like, "sort": sort}, values)
+        place, query = (page, count, USERS_PAGE), {"like": like, "sort": sort}
+        return self._list("users", rows, place, query, title="Users", sorts=list(USER_SORTS))
 
     def user(self, request: Request) -> Response:
         """Show a user with their best or latest questions and answers."""
@@ -310,7 +299,7 @@ class Pages:
             "title": name,
             "user": user,
             "name": name,
-            "self_description": self._body(renderer, about),
+            "self_description": renderer.render("body", about),
             "website": address if address.lower().startswith(("http:", "https:", "/")) else None,
             "sort": sort,
             "source": f"https://{host}/users/{user_id}" if host else None,
@@ -349,7 +338,6 @@ class Pages:
         images = _is_set(request, "images")
         if images:
             request.state.images = "'self' https: http:"
-        count = len(answer_ids)
         query = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
         path = f"{self.base}/questions/{question_id}"
         links, originals = self._links(question_id)
@@ -360,11 +348,10 @@ class Pages:
             "question": thread.complete(document, renderer, self.store.about.host),
             "originals": originals,
             "images": images,
-            "count": count,
             "sort": sort,
             "sorts": list(ANSWER_SORTS),
             "links": links,
-            **PageLinks(page, count, ANSWERS_PAGE).values(path, query),
+            **page_links(path, query, (page, len(answer_ids), ANSWERS_PAGE)),
         }
         return self._answer("question.html", values)
 
@@ -459,51 +446,42 @@ def _search(
         "title": f"Search: {text}" if text else "Search",
         "q": text,
         "query": query,
-        "count": count,
         "is_cut": is_cut,
         "sort": sort,
         "sorts": [name for name in SEARCH_SORTS if query.has_words or name != "relevance"],
         "rows": rows,
-        **PageLinks(page, count, PAGE, most_pages).values(
-            f"{base}/search", {"q": text, "sort": sort}
-        ),
+        **page_links(f"{base}/search", {"q": text, "sort": sort}, (page, count, PAGE), most_pages),
     }
 
 
-@dataclass(frozen=True, slots=True)
-class PageLinks:
-    """Links between the pages of a list.
+def page_links(path: str, query: Values, place: Place, most: int = MOST_PAGES) -> Values:
+    """Return what a page of a list shows of the others.
 
-    Attributes:
-        page: Page number.
-        count: Number of rows on all pages.
-        size: Number of rows per page.
+    Args:
+        path: Path of the list.
+        query: URL parameters to keep in links; those that are None or empty are left out.
+        place: The page and the list.
         most: Number of the last page that can be requested.
+
+    Returns:
+        The number of rows, the page number, the number of pages (None if it is above `most`), and
+        the paths of the previous and the next page (None if there is none).
     """
 
-    page: int
-    count: int
-    size: int
-    most: int = MOST_PAGES
+    def address(number: int) -> str:
+        parameters = query | {"page": number if number > 1 else None}
+        given = {name: value for name, value in parameters.items() if value}
+        return f"{path}?{urlencode(given, quote_via=quote)}" if given else path
 
-    def values(self, path: str, query: Values) -> Values:
-        """Return the page number, the number of pages, and the previous and next page's paths.
-
-        The number of pages is None if it is above `most`; the path of a missing page is None.
-        """
-
-        def address(number: int) -> str:
-            parameters = query | {"page": number if number > 1 else None}
-            given = {name: value for name, value in parameters.items() if value is not None}
-            return f"{path}?{urlencode(given, quote_via=quote)}" if given else path
-
-        page, pages = self.page, max(1, -(-self.count // self.size))
-        return {
-            "page": page,
-            "pages": pages if pages <= self.most else None,
-            "previous": address(page - 1) if page > 1 else None,
-            "next": address(page + 1) if page < min(pages, self.most) else None,
-        }
+    page, count, size = place
+    pages = max(1, -(-count // size))
+    return {
+        "count": count,
+        "page": page,
+        "pages": pages if pages <= most else None,
+        "previous": address(page - 1) if page > 1 else None,
+        "next": address(page + 1) if page < min(pages, most) else None,
+    }
 
 
 def _answer(environment: Environment, template: str, values: Values) -> Response:
