@@ -71,7 +71,7 @@ def to_sqlite(
     path = os.fspath(database) if database is not None else f"{site_from_name(source.path)}.db"
     check_folder(path, "choose another database")
     with explain(), source:
-        files, read_first = find_files(source, options.as_tables())
+        files, read_first = find_files(source, options, options.only)
         if not options.only:
             files = [file for file in files if file.table.name not in _LEFT_OUT]
         if POSTS not in [file.table for file in files]:
@@ -86,4 +86,4 @@ def to_sqlite(
 
         target = DatabaseFile(path, record, files, open_writer)
         folder = os.path.dirname(path) or "."
-        return write_tables(source, [target], options.as_tables(), read_first, folder)
+        return write_tables(source, [target], options, read_first, folder)

@@ -103,7 +103,7 @@ class RowOptions(PartFilters):
 
 @dataclass(frozen=True, slots=True)
 class SomeTables(RowOptions):
-    """Options for reading the rows of chosen tables."""
+    """Options for writing chosen tables to files."""
 
     only: tuple[str, ...] = option(
         "Input",
@@ -115,6 +115,8 @@ class SomeTables(RowOptions):
         parse=_table_names,
         metavar="TABLES",
     )
+    update: bool = like("update", "Replace files made from another input or with other options.")
+    force: bool = like("force", "Overwrite existing files.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,6 @@ class TableOptions(SomeTables):
         "With {format=csv}, also write load.sql, which loads the tables into this system.",
         more="The script creates the tables with keys and indexes. MariaDB is loaded as `mysql`.",
     )
-    update: bool = like("update", "Replace tables made from another input or with other options.")
-    force: bool = like("force", "Overwrite existing files.")
 
     def __post_init__(self) -> None:
         RowOptions.__post_init__(self)

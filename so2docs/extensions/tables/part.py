@@ -21,7 +21,7 @@ from operator import and_
 from typing import Any
 
 from so2docs.extensions.tables.columns import Batch
-from so2docs.extensions.tables.options import TableOptions
+from so2docs.extensions.tables.options import RowOptions
 from so2docs.extensions.tables.restored import RestoredPosts
 from so2docs.extensions.tables.selection import RowSelection, find_existence
 from so2docs.extensions.tables.visitors import BatchVisitor
@@ -74,7 +74,7 @@ Look = Callable[[Batch, Found], None]
 class _PartVisitor(BatchVisitor):
     """Finds ids in the rows of a chunk."""
 
-    def __init__(self, table: Table, options: TableOptions, look: Look) -> None:
+    def __init__(self, table: Table, options: RowOptions, look: Look) -> None:
         super().__init__(table, options)
         self._look = look
         self._found = Found()
@@ -104,7 +104,7 @@ class Scanner:
     """
 
     source: Source
-    options: TableOptions
+    options: RowOptions
     reader: TableReader
     work: str
     chunk_bytes: int

@@ -16,7 +16,7 @@ import orjson
 from so2docs import convert
 from so2docs.counts import ChunkTally
 from so2docs.extensions.tables.columns import SLICE_BYTES
-from so2docs.extensions.tables.options import TableOptions
+from so2docs.extensions.tables.options import RowOptions
 from so2docs.extensions.tables.visitors import BatchVisitor
 from so2docs.plugin import ANSWERS
 from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader
@@ -79,7 +79,7 @@ def _read_lines(path: str, start: int, end: int) -> Iterator[list[bytes]]:
             yield lines
 
 
-def restore_posts(source: str, options: TableOptions, folder: str) -> RestoredPosts:
+def restore_posts(source: str, options: RowOptions, folder: str) -> RestoredPosts:
     """Restore the questions and answers of a date.
 
     Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from so2docs.extensions.tables.columns import Batch, date_text
-from so2docs.extensions.tables.options import TableOptions
+from so2docs.extensions.tables.options import RowOptions
 from so2docs.parse.filters import limit_milliseconds
 from so2docs.parse.id_set import IdSet
 from so2docs.schema import OTHER
@@ -38,7 +38,7 @@ class RowSelection:
     existence: Existence | None = None
 
     @classmethod
-    def of_dates(cls, options: TableOptions) -> RowSelection:
+    def of_dates(cls, options: RowOptions) -> RowSelection:
         """Make the filter that tests only dates."""
         since, until = map(_limit, (options.since, options.until))
         return cls(since, until, existence=find_existence(options))
@@ -71,7 +71,7 @@ def _limit(limit: str | None) -> str | None:
     return None if milliseconds is None else date_text(milliseconds)
 
 
-def find_existence(options: TableOptions) -> Existence | None:
+def find_existence(options: RowOptions) -> Existence | None:
     """Return the rule for the date of `as_of`; None without a date."""
     if options.as_of is None:
         return None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import marshal
 import os
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
@@ -56,13 +55,13 @@ class Rows:
             that have no column or do not fit the type of their column.
     """
 
-    def __init__(self, source: str, options: TableOptions) -> None:
+    def __init__(self, source: str, only: Sequence[str], options: RowOptions) -> None:
         Source(source).check_named("tables are read")
         Source(source).check_exists()
-        if len(options.only) != 1:
+        if len(only) != 1:
             raise OptionError(f"a stream has one table; name it with {flag('only', 'posts')}")
         self._source, self._options = source, options
-        self._table = TableColumns(DUMP[options.only[0]])
+        self._table = TableColumns(DUMP[only[0]])
         self.columns = self._table.names
 
     def __repr__(self) -> str:
@@ -106,10 +105,10 @@ class Rows:
         """Yield the segments that an encoder makes of the rows."""
         options, progress = for_workers(self._options)
         with explain(), Source(self._source) as source:
-            files, read_first = find_files(source, options)
+            files, read_first = find_files(source, options, [self._table.table.name])
             opened = open_run(source, options, files, read_first, folder=None, progress=progress)
             with opened as run:
-                table = FlatTable(options.only[0], self._source)
+                table = FlatTable(files[0].table.name, self._source)
                 for segments, _ in run.read(files[0], table, open_encoder):
                     yield from map(read, segments)
         for reason, count in table.strays.items():
@@ -147,10 +146,8 @@ def rows(dump: str | os.PathLike[str], table: str, **keywords: Unpack[RowKeyword
         OptionError: An option has a value that is not allowed, or a package is missing.
         DumpError: The dump does not exist. Errors in the dump are raised while reading.
     """
-    options = read_options(RowOptions, keywords)
     only = options_of(TableOptions)["only"].read(table)
-    values = {entry.name: getattr(options, entry.name) for entry in fields(options)}
-    return Rows(os.fspath(dump), TableOptions(**values, only=only))
+    return Rows(os.fspath(dump), only, read_options(RowOptions, keywords))
 
 
 def write_stream(dump: str, file: BinaryIO, **keywords: Unpack[TableKeywords]) -> None:
@@ -171,7 +168,7 @@ def write_stream(dump: str, file: BinaryIO, **keywords: Unpack[TableKeywords]) -
         raise OptionError(f"{flag('load')} writes files; give a folder in place of -")
     if encoder_class.needs is not None:
         _require_pyarrow()
-    rows = Rows(dump, options)
+    rows = Rows(dump, options.only, options)
     if issubclass(encoder_class, LinesEncoder):
         write_all(file, encoder_class(rows._table).header)
         for lines in rows._read(partial(encoder_class, compression="none")):

@@ -19,7 +19,7 @@ from so2docs.counts import ChunkTally
 from so2docs.dump.opening import TableFile
 from so2docs.errors import explain
 from so2docs.extensions.tables.columns import TableColumns
-from so2docs.extensions.tables.options import SqlSystem, TableOptions
+from so2docs.extensions.tables.options import RowOptions, SomeTables, SqlSystem, TableOptions
 from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.selection import RowSelection
 from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, loading_script
@@ -164,7 +164,7 @@ def tables(
     if dialect is not None and os.path.exists(script) and not options.force:
         check_own(script, SCRIPT)
     with explain(), source:
-        files, read_first = find_files(source, options)
+        files, read_first = find_files(source, options, options.only)
         targets = _targets(source, where, files, options, read_first)
         with new_folder(where):
             report = write_tables(source, targets, options, read_first, where)
@@ -177,7 +177,7 @@ def tables(
 def write_tables(
     source: Source,
     targets: Sequence[TableFiles],
-    options: TableOptions,
+    options: SomeTables,
     read_first: list[TableFile],
     folder: str,
 ) -> TablesReport:
@@ -213,14 +213,16 @@ def write_tables(
     return report
 
 
-def for_workers(options: TableOptions) -> tuple[TableOptions, Shown]:
+def for_workers(options: RowOptions) -> tuple[RowOptions, Shown]:
     """Take the progress from the options, because workers may be unable to import a function."""
     return replace(options, core=choose_core(options.core), progress=False), options.progress
 
 
-def find_files(source: Source, options: TableOptions) -> tuple[list[TableFile], list[TableFile]]:
+def find_files(
+    source: Source, options: RowOptions, only: Sequence[str]
+) -> tuple[list[TableFile], list[TableFile]]:
     """Find the tables to write, and those to read before for filters or the date."""
-    files = source.find_tables(options.only)
+    files = source.find_tables(only)
     if options.has_part or options.as_of is not None:
         return files, source.find_tables()
     return files, source.find_tables(["posts"]) if options.has_drops else []
@@ -229,7 +231,7 @@ def find_files(source: Source, options: TableOptions) -> tuple[list[TableFile], 
 @contextmanager
 def open_run(
     source: Source,
-    options: TableOptions,
+    options: RowOptions,
     pending: list[TableFile],
     read_first: list[TableFile],
     *,
@@ -331,7 +333,7 @@ class TableRun:
         host: Host of the site; None if unknown.
     """
 
-    options: TableOptions
+    options: RowOptions
     selections: dict[str, RowSelection]
     reader: TableReader
     work: str

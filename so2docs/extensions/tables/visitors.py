@@ -11,7 +11,7 @@ from so2docs.extensions.tables.columns import (
     TextRow,
     why_stray,
 )
-from so2docs.extensions.tables.options import TableOptions
+from so2docs.extensions.tables.options import RowOptions
 from so2docs.extensions.tables.selection import RowSelection
 from so2docs.extensions.tables.writing import LEVEL, Encoder
 from so2docs.options.choices import Core
@@ -47,7 +47,7 @@ class BatchVisitor(Visitor):
 
     slice_bytes = SLICE_BYTES
 
-    def __init__(self, table: Table, options: TableOptions) -> None:
+    def __init__(self, table: Table, options: RowOptions) -> None:
         super().__init__()
         self.table, self.columns = table, TableColumns(table)
         self._opt_outs = OptOuts(options, table)
@@ -111,7 +111,7 @@ class ColumnsVisitor(BatchVisitor):
     def __init__(
         self,
         table: Table,
-        options: TableOptions,
+        options: RowOptions,
         selection: RowSelection,
         host: str | None,
         open_encoder: OpenEncoder,
