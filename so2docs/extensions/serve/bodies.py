@@ -7,8 +7,8 @@ become MathML. Every pattern takes linear time for any text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
 from typing import Any, Literal
@@ -80,7 +80,7 @@ class Renderer:
 
     Attributes:
         host: The site's host name, for links without a host; None if unknown.
-        pages: Paths in this reader of linked posts.
+        find_page: Finds the path in this reader of a linked post; None if the post is not here.
         images: Whether images are loaded from their URLs.
         tags: Tags of the question, which suggest the language of its code.
         sign: The delimiter of formulas, `$` or `\$`; empty for texts without formulas; None if
@@ -88,7 +88,7 @@ class Renderer:
     """
 
     host: str | None = None
-    pages: Mapping[Link, str] = field(default_factory=dict)
+    find_page: Callable[[Link], str | None] = lambda _: None
     images: bool = False
     tags: tuple[str, ...] = ()
     sign: str | None = None
@@ -257,8 +257,8 @@ class Renderer:
         value = value.strip()
         if value.lower().startswith("mailto:"):
             return value
-        if (link := parse_link(value, self.host)) and link in self.pages:
-            return self.pages[link]
+        if (link := parse_link(value, self.host)) and (page := self.find_page(link)):
+            return page
         if value.startswith("//"):
             value = f"https:{value}"
         elif value.startswith("/") and self.host:

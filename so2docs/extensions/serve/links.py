@@ -1,21 +1,16 @@
-"""Find the posts that URLs in texts lead to. Pure functions."""
+"""Tell which posts URLs lead to. Pure functions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from so2docs.domain import site_host
-from so2docs.escape import unescape
 
 AFTER_ADDRESS = ".,;:!?)*_"
 """Punctuation that does not belong to a URL if it follows the URL in a text."""
 
-# A URL, or, in an attribute, a path on the same site. The repetition is possessive, so the time
-# is linear.
-_ADDRESS = re.compile(r"""(?:(?:https?:)?//|(?<=["'])/)[^\s"'<>()]{1,2000}+""", re.IGNORECASE)
 _QUESTION = re.compile(r"/questions/(\d{1,18})(?:/[^/]*(?:/(\d{1,18}))?)?/?")
 _POST = re.compile(r"/(?:q|a|posts)/(\d{1,18})(?:/\d+)?/?")
 _FRAGMENT = re.compile(r"(?:comment\d{1,18}_)?(\d{1,18})")
@@ -57,12 +52,3 @@ def parse_link(address: str, host: str | None) -> Link | None:
     if fragment := _FRAGMENT.fullmatch(parts.fragment):
         ids.insert(0, fragment[1])
     return Link(host, tuple(dict.fromkeys(map(int, ids))))
-
-
-def find_links(texts: Iterable[str], host: str | None) -> Iterator[Link]:
-    """Yield the posts that texts link to, including those of sites that are not served."""
-    for text in texts:
-        for match in _ADDRESS.finditer(text):
-            link = parse_link(unescape(match[0]).rstrip(AFTER_ADDRESS), host)
-            if link is not None:
-                yield link

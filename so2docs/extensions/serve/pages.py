@@ -19,7 +19,7 @@ from so2docs.domain import licenses
 from so2docs.extensions.formulas import without_cut_formula
 from so2docs.extensions.serve import thread
 from so2docs.extensions.serve.bodies import Renderer
-from so2docs.extensions.serve.links import Link, find_links
+from so2docs.extensions.serve.links import Link
 from so2docs.extensions.serve.query import Query, parse
 from so2docs.extensions.serve.store import (
     ANSWER_SORTS,
@@ -171,31 +171,15 @@ class Pages:
             for row in rows
         ]
 
-    def _linked_pages(self, texts: Iterable[str]) -> dict[Link, str]:
-        """Map each link in the texts to the path of its page in this reader.
-
-        Links to missing pages are left out.
-        """
-        links: dict[str, list[Link]] = {}
-        for link in set(find_links(texts, self.store.about.host)):
-            links.setdefault(link.host, []).append(link)
+    def find_page(self, link: Link) -> str | None:
+        """Return the path of the page in this reader that a link leads to; None if it has none."""
         # Include this site even if its database names no host.
-        sites = self.sites | {self.store.about.host or "": self}
-        pages: dict[Link, str] = {}
-        for host in links.keys() & sites.keys():
-            pages |= sites[host].find_pages(links[host])
-        return pages
-
-    def find_pages(self, links: Sequence[Link]) -> dict[Link, str]:
-        """Map each link to the path of its page; leave out missing pages."""
-        questions = self.store.find_questions({number for link in links for number in link.posts})
-        pages = {}
-        for link in links:
-            number = next((number for number in link.posts if number in questions), None)
-            if number is not None:
-                kind = "questions" if questions[number] == number else "a"
-                pages[link] = f"{self.base}/{kind}/{number}"
-        return pages
+        site = (self.sites | {self.store.about.host or "": self}).get(link.host)
+        found = None if site is None else site.store.find_first(link.posts)
+        if site is None or found is None:
+            return None
+        post_id, question_id = found
+        return f"{site.base}/{'questions' if question_id == post_id else 'a'}/{post_id}"
 
     def front(self, request: Request) -> Response:
         """Show counts, plots, and the latest and best questions."""
@@ -245,17 +229,16 @@ class Pages:
             sorts=LIST_SORTS,
             tags=tags,
             excerpt=described.get("Excerpt"),
-            wiki=self._renderer([wiki]).render("body", wiki),
+            wiki=self._renderer().render("body", wiki),
         )
 
     def unanswered(self, request: Request) -> Response:
         """Redirect to the questions without an answer."""
         return RedirectResponse(f"{self.base}/questions?unanswered=1", 302)
 
-    def _renderer(self, texts: Iterable[str], **settings: Any) -> Renderer:
-        """Make a renderer for texts, in which links to pages of this reader become local."""
-        pages = self._linked_pages(texts)
-        return Renderer(self.store.about.host, pages, sign=self.store.sign, **settings)
+    def _renderer(self, **settings: Any) -> Renderer:
+        """Make a renderer of texts, in which links to pages of this reader become local."""
+        return Renderer(self.store.about.host, self.find_page, sign=self.store.sign, **settings)
 
     def tags(self, request: Request) -> Response:
         """Show all tags, or those whose names contain a string."""
@@ -292,7 +275,7 @@ class Pages:
             posts[f"{kind}s"] = self.store.summaries(hits)
         name = user["DisplayName"] or f"user {user_id}"
         about, website = user["AboutMe"] or "", user["WebsiteUrl"] or ""
-        renderer = self._renderer([about, website])
+        renderer = self._renderer()
         address = renderer.address(website) or ""
         host = self.store.about.host
         values = {
@@ -341,8 +324,7 @@ class Pages:
         query = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
         path = f"{self.base}/questions/{question_id}"
         links, originals = self._links(question_id)
-        texts, tags = thread.list_texts(document), tuple(document["Tags"])
-        renderer = self._renderer(texts, images=images, tags=tags)
+        renderer = self._renderer(images=images, tags=tuple(document["Tags"]))
         values = {
             "title": thread.question_title(document),
             "question": thread.complete(document, renderer, self.store.about.host),

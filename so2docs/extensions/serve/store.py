@@ -246,18 +246,22 @@ class Store:
         sql = f"SELECT Id FROM answers WHERE ParentId = :id ORDER BY {ANSWER_SORTS[sort]}"
         return [row["Id"] for row in self._rows(sql, id=question_id, accepted=accepted)]
 
-    def find_questions(self, post_ids: Iterable[int]) -> dict[int, int]:
-        """Map the ids of posts in this database to the ids of their questions."""
-        ids = _comma_separated(post_ids)
-        rows = self._rows(
-            f"SELECT Id, ParentId FROM answers WHERE Id IN ({ids}) UNION ALL "
-            f"SELECT Id, Id FROM questions WHERE Id IN ({ids})"
-        )
-        return {row["Id"]: row["ParentId"] for row in rows}
-
     def find_question(self, post_id: int) -> int | None:
         """Find the id of a post's question; None if the post does not exist."""
-        return self.find_questions([post_id]).get(post_id)
+        found: int | None = self._value(
+            "SELECT iif(PostTypeId = 2, ParentId, Id) FROM Posts "
+            "WHERE Id = :id AND PostTypeId IN (1, 2)",
+            id=post_id,
+        )
+        return found
+
+    def find_first(self, post_ids: Iterable[int]) -> tuple[int, int] | None:
+        """Find the first post that exists, with its question; None also if reading fails."""
+        with suppress(sqlite3.Error, OutputError):
+            for post_id in post_ids:
+                if (question_id := self.find_question(post_id)) is not None:
+                    return post_id, question_id
+        return None
 
     def linked_questions(self, question_id: int) -> list[Row]:
         """Find questions linked from a question, and (`is_from`) questions that link to it."""

@@ -10,13 +10,6 @@ from so2docs.extensions.serve.bodies import Renderer
 Values = dict[str, Any]
 
 
-def list_texts(document: Values) -> list[str]:
-    """List the bodies and comments of a document, which may have links."""
-    posts = _posts(document)
-    comments = (comment for post in posts for comment in post["Comments"])
-    return [*(_text(post, "Body") for post in posts), *(_text(row, "Text") for row in comments)]
-
-
 def question_title(question: Values) -> str:
     """Return the title of a question, or `Question ID` if it has none."""
     return str(question.get("Title") or f"Question {question['Id']}")

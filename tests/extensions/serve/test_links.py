@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.serve_site import asked, make_database
 
-from so2docs.extensions.serve.links import Link, find_links, parse_link
+from so2docs.extensions.serve.links import parse_link
 
 TEA, BEER = "tea.stackexchange.com", "alcohol.stackexchange.com"
 
@@ -34,16 +34,13 @@ def test_addresses_of_posts() -> None:
         ("q/1", None),
     ):
         assert parse_link(address, TEA) == link
-        if link is not None:
-            body = f'<a href="{address.replace("&", "&amp;")}">x</a>'
-            assert set(find_links([body], TEA)) == {Link(*link)}
 
 
 @pytest.mark.parametrize("part", ["/", "//", "https://", '"/', "//a/q/1"])
-def test_addresses_are_found_in_linear_time(part: str) -> None:
+def test_addresses_are_read_in_linear_time(part: str) -> None:
     def seconds(count: int) -> float:
         begun = time.thread_time()
-        set(find_links([part * count], TEA))
+        parse_link(part * count, TEA)
         return time.thread_time() - begun + 0.002
 
     assert min(seconds(80_000) / seconds(20_000) for _ in range(3)) < 8

@@ -10,7 +10,7 @@ from so2docs.extensions.serve.bodies import Kind, Renderer
 from so2docs.extensions.serve.links import Link
 
 HOST = "bread.stackexchange.com"
-SITE = Renderer(HOST, {Link(HOST, (5,)): "/a/5"}, sign="$")
+SITE = Renderer(HOST, {Link(HOST, (5,)): "/a/5"}.get, sign="$")
 
 
 @pytest.mark.parametrize(
