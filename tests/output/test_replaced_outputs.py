@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from support.dumps import some_rows, write_dump
-from support.messages import heard
 
 import so2docs
 from so2docs.errors import OutputError
+from so2docs.progress import listen
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows replaces no file that is open")
 NAMES = ("questions.jsonl.gz", ".questions.jsonl.gz.index")
@@ -50,11 +50,11 @@ def test_the_index_of_a_replaced_file_is_not_saved(states: list[Path], tmp_path:
     former, later = states
     replace(tmp_path, former, NAMES[:1])
 
-    def notify(message: str) -> None:
+    def notify(_: object, message: str) -> None:
         assert f"{NAMES[0]}: there is no index" in message
         replace(tmp_path, later, (NAMES[1], NAMES[0]))
 
-    with heard(notify), pytest.raises(OutputError, match="was replaced while being read"):
+    with listen(notify), pytest.raises(OutputError, match="was replaced while being read"):
         so2docs.open(tmp_path / NAMES[0])
     assert (tmp_path / NAMES[1]).read_bytes() == (later / NAMES[1]).read_bytes()
 
