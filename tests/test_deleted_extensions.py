@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -80,20 +80,10 @@ def delete(package: Path, name: str) -> None:
     """Delete a folder of extensions, and its entry in the registry."""
     shutil.rmtree(package / "extensions" / name)
     registry = package / "registry.py"
-    text = registry.read_text(encoding="utf-8")
-    (entries,) = (
-        node.value
-        for node in ast.parse(text).body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CAPABILITIES"
-    )
-    assert isinstance(entries, ast.Dict)
-    (place,) = (
-        (key.lineno, value.end_lineno)
-        for key, value in zip(entries.keys, entries.values, strict=True)
-        if isinstance(key, ast.Constant) and key.value == name
-    )
-    lines = text.splitlines(keepends=True)
-    registry.write_text("".join(lines[: place[0] - 1] + lines[place[1] :]), encoding="utf-8")
+    entry = re.compile(rf'^    "{name}": Capability.*?(?=^    "|^}})', re.DOTALL | re.MULTILINE)
+    text, count = entry.subn("", registry.read_text(encoding="utf-8"))
+    assert count == 1
+    registry.write_text(text, encoding="utf-8")
 
 
 @pytest.mark.long
