@@ -206,16 +206,6 @@ def test_a_failed_bar_stays_unchanged(bars: list[Any]) -> None:
     assert positions[:3] == [(30, 100), (100, 100), (7, 7)]
 
 
-def test_summary_has_strays_of_tables_in_their_lines(tmp_path: Path) -> None:
-    report = so2docs.convert(SAMPLES / "site", tmp_path / "q.jsonl.gz", nest="all", jobs=1)
-    lines = dict(report.lines())
-    assert lines["strays"].startswith(f"{sum(report.strays.values()):,} (question_not_in_dump ")
-    without = report.tables["votes"].strays["vote_without_post"]
-    assert (
-        f", {without} of {report.tables['votes'].rows} rows have no post" in lines["votes nested"]
-    )
-
-
 def test_summary_tells_sizes_and_names(tmp_path: Path) -> None:
     packed = tmp_path / "Posts.xml.gz"
     packed.write_bytes(gzip.compress((SAMPLES / "posts.xml").read_bytes()))

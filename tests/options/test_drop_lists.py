@@ -168,16 +168,3 @@ def test_records_of_edits_omit_text_by_dropped_users(tmp_path: Path) -> None:
         tmp_path, drop_users=tmp_path / "users.txt", settings="known=true", **options
     )
     assert [(r["before"], r["after"]) for r in kept] == [("third", "fourth")]
-
-
-def test_another_list_is_another_conversion(lists: dict[str, Path], tmp_path: Path) -> None:
-    """The ids matter, not the file name; the output does not reveal the ids."""
-    output = tmp_path / "q.jsonl"
-    so2docs.convert(SITE, output, drop_users=lists["drop_users"], card=True)
-    other = tmp_path / "other.txt"
-    other.write_text("\n".join(map(str, reversed(USERS))))
-    assert not so2docs.convert(SITE, output, drop_users=other).is_new
-    other.write_text("1\n")
-    with pytest.raises(so2docs.OutputError, match="with other options"):
-        so2docs.convert(SITE, output, drop_users=other)
-    assert "--drop-users FILE" in (tmp_path / "README.md").read_text()

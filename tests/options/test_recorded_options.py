@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from so2docs.options.output_form import default_output, output_form
@@ -78,3 +79,11 @@ def test_another_value_is_another_conversion() -> None:
         needed = NEEDED.get(name, {})
         records = [record(**needed), *(record(**needed, **{name: value}) for value in values)]
         assert len(set(map(str, records))) == 1 + len(values), name
+
+
+def test_lists_are_recorded_by_their_ids(tmp_path: Path) -> None:
+    """Neither the name of the file nor the order matters, and the record has no id."""
+    (tmp_path / "ids.txt").write_text("98765\n12345\n")
+    recorded = record(drop_users=tmp_path / "ids.txt")
+    assert recorded == record(drop_users="12345,98765")
+    assert "98765" not in str(recorded)
