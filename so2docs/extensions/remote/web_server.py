@@ -147,10 +147,7 @@ class _Server:
                 retries=self._retries,
             )
             try:
-                size = self._check(response, at, stop)
-                if size is None:
-                    return self._read_whole(response, data, stop)
-                stop = min(stop, size)
+                stop = min(stop, self._check(response, at, stop))
                 if at < stop:
                     self._read(response, data, stop - at)
             finally:
@@ -176,19 +173,8 @@ class _Server:
                 raise self._errors.ProtocolError("the connection was closed early")
             data += part
 
-    def _read_whole(self, response: BaseHTTPResponse, data: bytearray, stop: int) -> int:
-        """Read a file of unknown size that is sent whole; return its size, at most `stop`."""
-        whole = bytearray()
-        while part := response.read1(_PART_BYTES, decode_content=False):
-            whole += part
-            if len(whole) > stop:
-                raise self._no_ranges()
-        self._compare(len(whole), response)
-        data += whole
-        return len(whole)
-
-    def _check(self, response: BaseHTTPResponse, at: int, stop: int) -> int | None:
-        """Return the size of the file according to a response; None if it is sent in chunks.
+    def _check(self, response: BaseHTTPResponse, at: int, stop: int) -> int:
+        """Return the size of the file according to a response.
 
         Raises:
             DumpError: The server refuses the request, or the file has changed.
@@ -206,8 +192,6 @@ class _Server:
         length = _CONTENT_LENGTH.fullmatch(headers.get("Content-Length", ""))
         if status == 200 and at == 0 and length and int(length[1]) <= stop:
             size = int(length[1])
-        elif status == 200 and at == 0 and headers.get("Transfer-Encoding", "") == "chunked":
-            return None
         elif status == 416 and content_range is None:
             self._refuse(response)
         elif content_range is None:
