@@ -7,8 +7,7 @@ CC BY-SA requires.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
-from functools import wraps
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import MCPServer
@@ -18,7 +17,6 @@ from pydantic import Field, ValidationError
 
 from so2docs import __version__
 from so2docs.domain import site_host
-from so2docs.errors import did_you_mean
 from so2docs.extensions.serve.bodies import remove_bidi_controls
 from so2docs.extensions.serve.query import END, START, parse
 from so2docs.extensions.serve.store import PAGE, Store, search
@@ -294,7 +292,7 @@ def _line(text: object) -> str:
 
 
 class _Server(MCPServer):
-    """A server that refuses unknown arguments, and reports errors in arguments without links.
+    """A server that refuses unknown arguments, and reports expected errors, without links.
 
     An argument with the value null counts as left out.
     """
@@ -309,41 +307,30 @@ class _Server(MCPServer):
         for tool in await self.list_tools():
             known = tool.input_schema["properties"]
             if tool.name == name and (unknown := [key for key in arguments if key not in known]):
-                hint = did_you_mean(unknown[0], known)
                 raise ToolError(
-                    f"{name} has no argument {', '.join(unknown)}{hint}; its arguments are "
+                    f"{name} has no argument {', '.join(unknown)}; its arguments are "
                     f"{', '.join(known)}"
                 )
         arguments = {key: value for key, value in arguments.items() if value is not None}
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            if not isinstance(error.__cause__, ValidationError):
+            cause = error.__cause__
+            if isinstance(cause, So2docsError | sqlite3.Error):
+                raise ToolError(f"Error executing tool {name}: {cause}") from cause
+            if not isinstance(cause, ValidationError):
                 raise
-            problems = error.__cause__.errors(include_url=False)
+            problems = cause.errors(include_url=False)
             texts = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems)
             raise ToolError(f"{name}: {'; '.join(texts)}") from None
 
 
 def make_mcp_server(stores: Mapping[str, Store]) -> MCPServer:
     """Make the MCP server; its method `run` communicates over standard input and output."""
-
-    def telling(tool: Callable[..., str]) -> Callable[..., str]:
-        """Wrap a tool so that its expected errors are reported to the model."""
-
-        @wraps(tool)
-        def call(*arguments: Any, **keywords: Any) -> str:
-            try:
-                return tool(*arguments, **keywords)
-            except (So2docsError, sqlite3.Error) as error:
-                raise ToolError(str(error)) from error
-
-        return call
-
     archive = Archive(stores)
     introduction = archive.instructions()
     server = _Server("so2docs", instructions=introduction, version=__version__, log_level="ERROR")
     marks = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for tool in (archive.search, archive.get_question, archive.get_answers):
-        server.tool(annotations=marks, structured_output=False)(telling(tool))
+        server.tool(annotations=marks, structured_output=False)(tool)
     return server
