@@ -378,17 +378,8 @@ def test_people(tmp_path: Path) -> None:
             assert f">{len(owned)} answers<" in page
             ids = [a["Id"] for a in sorted(owned, key=key)[:10]]
             assert listed(page.partition('id="answers"')[2]) == ids
-        page = client.get("/users/2").text
-        assert "Bob &lt;b&gt;" in page
-        assert "https://x.stackexchange.com/users/2" in page
-        # A user who is named by posts but missing from the dump.
-        assert "user 5" in client.get("/users/5").text
-        assert "?sort=newest" in client.get("/users/5").text
         assert "?sort=newest" not in client.get("/users/99").text  # There is nothing to sort.
         assert client.get("/users/424242").status_code == 404
-        assert '<a class="person" href="/users/2"><bdi>Bob &lt;b&gt;</bdi></a>' in (
-            client.get("/questions").text
-        )
 
 
 def test_answers_come_in_pages_and_orders(tmp_path: Path) -> None:
@@ -416,48 +407,6 @@ def test_answers_come_in_pages_and_orders(tmp_path: Path) -> None:
             to = client.get(f"/a/{answer_id}").headers["location"]
             page = number // 50 + 1
             assert to == f"/questions/1{f'?page={page}' if page > 1 else ''}#answer-{answer_id}"
-
-
-def test_states_and_links(tmp_path: Path) -> None:
-    def link(number: int, post_id: int, to: int, kind: str) -> dict[str, Any]:
-        return {"Id": number, "PostId": post_id, "RelatedPostId": to, "LinkType": kind,
-                "LinkTypeId": {"linked": 1, "duplicate": 3}.get(kind, 9)}  # fmt: skip
-
-    documents: list[dict[str, Any]] = [
-        {"Id": n, "Title": f"Title {n}", "Links": [], "Votes": {}, "Answers": []}
-        for n in range(1, 5)
-    ]
-    documents[0] |= {
-        "ClosedDate": "2020-02-02T00:00:00.000",
-        "CommunityOwnedDate": "2020-01-01T00:00:00.000",
-    }
-    documents[0]["Links"] = [
-        link(1, 1, 2, "duplicate"),
-        link(2, 1, 3, "another type"),
-        link(3, 1, 99, "linked"),
-        link(5, 1, 2, "linked"),
-    ]
-    documents[2]["ClosedDate"] = "2024-01-02T03:04:05.000"
-    documents[3]["Links"] = [link(4, 4, 1, "linked")]
-    make_database(documents, tmp_path / "q.db", site="ja.stackoverflow.com")
-    with asked(tmp_path / "q.db") as client:
-        page = client.get("/questions/1").text
-        closed = 'Closed</span> <span class="day">2020-02-02</span>, a duplicate of '
-        assert f'{closed}<a href="/questions/2"><bdi>Title 2</bdi></a>' in page
-        assert page.index('id="answers"') < page.index('id="links"')
-        links = page.split('id="links"')[1].split("</aside>")[0]
-        assert '<a href="/questions/3"><bdi>Title 3</bdi></a>' in links
-        assert '<a href="/questions/4"><bdi>Title 4</bdi></a>' in links
-        assert "links here" in links
-        assert '"/questions/2"' not in links
-        assert "/questions/99" not in page
-        assert "community wiki" in page
-        assert "duplicate of this" in client.get("/questions/2").text
-        page = client.get("/questions/3").text
-        assert 'Closed</span> <span class="day">2024-01-02</span>' in page
-        assert ", a duplicate of" not in page
-        assert '<main id="main" tabindex="-1" lang="ja">' in page
-        assert '<span class="closed">closed</span>' in client.get("/questions").text
 
 
 def test_all_lookups_of_a_search_share_a_deadline(
@@ -507,18 +456,12 @@ def test_each_question_is_found_once_by_any_of_the_words(tmp_path: Path) -> None
     assert titles == [4]
 
 
-def test_about(tmp_path: Path) -> None:
-    folder = tmp_path / "x.stackexchange.com"
-    question = {"Id": 1, "CreationDate": "2019-01-02T00:00:00.000", "Body": "b"}
-    make_database([question], tmp_path / "q.db", folder=folder)
+def test_tables_that_are_missing_are_named(tmp_path: Path) -> None:
+    make_database([{"Id": 1, "Body": "b"}], tmp_path / "q.db")
     with asked(tmp_path / "q.db") as client:
         page = client.get("/about").text
-    assert "x.stackexchange.com</a>" in page
-    assert f"Posts.xml</bdi>, {(folder / 'Posts.xml').stat().st_size} bytes" in page
-    assert '2019-01-02</span> to <span class="day">2019-01-02<' in page
     missing = "comments, links between questions, votes, users, badges, descriptions of tags"
     assert f"{missing}; posts deleted on the site" in page
-    assert "CC BY-SA 2.5 for content created before." in page
 
 
 def test_words_of_other_languages_in_any_form(tmp_path: Path) -> None:

@@ -40,22 +40,11 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 PAGES = {
-    "/": ["Why does my sourdough", "<dd>10</dd>", "Most frequent tags", "<svg"],
-    "/questions": ["Links &amp; &lt;images&gt;", "tag=bread"],
-    "/questions?tag=bread": ["Why does my sourdough", "2 questions"],
     "/questions/tagged/c++": ["Links &amp; &lt;images&gt;", "1 question<"],
     "/questions/tagged/bread+c++": ["1 question<", 'href="/questions?tag=c%2B%2B"'],
     "/questions/tagged/c%2B%2B+bread": ["1 question<", "Links &amp; &lt;images&gt;"],
-    "/questions?unanswered=1": ["Links &amp; &lt;images&gt;"],
-    "/tags": ["sourdough"],
-    "/tags?like=ferm": ["fermentation"],
-    "/search": ["How to search"],
-    "/search?q=hot+stone": ["<mark>hot</mark>", "<mark>stone</mark>"],
     "/search?q=%5Bbread%5D": ["Why does my sourdough"],
     "/search?q=user:14": ["Links &amp; &lt;images&gt;"],
-    "/questions/1": ["Léo Brun", "<code>autolyse</code>", "accepted", "CC BY-SA 4.0",
-                     f'href="https://{HOST}/q/1"', "&lt;b&gt;that&lt;/b&gt;", "1,204",
-                     "bounty of 50 by"],
     "/questions/1/any-title": ["Why does my sourdough"],
     "/questions/900": ['<span class="k">def</span>'],
     "/static/reader.css": [".k,"],
