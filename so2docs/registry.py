@@ -80,10 +80,7 @@ CAPABILITIES = {
         endings={"tables": ""},
     ),
     "sites": Capability(
-        hooks={
-            "conversion of several sites": "printing:show_converted",
-            "work on several sites": "printing:show_each_site",
-        },
+        hooks={"work on several sites": "printing:show_sites"},
     ),
     "show": Capability(commands={"show": "Show questions of an output by their ids."}),
     "changes": Capability(

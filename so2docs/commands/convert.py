@@ -50,8 +50,8 @@ def convert(
         # Find recipes in the current folder; at the end, so that no file there replaces a module.
         sys.path.append(os.getcwd())
     if output_dir is not None:
-        convert_several = find_hook("conversion of several sites")
-        return int(convert_several(paths, output_dir, quiet=quiet, **keywords))
+        work_on_several = find_hook("work on several sites")
+        return int(work_on_several(convert_one, paths, output_dir, quiet=quiet, **keywords))
     keywords["progress"] = not quiet
     report = convert_one(*_dump_and_output(paths), **keywords)
     if not quiet:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from so2docs import convert
+from so2docs.extensions.sites.batch import convert_all
 from so2docs.extensions.sites.outputs import open_new_folder
 from so2docs.extensions.sites.tasks import (
     Done,
@@ -49,10 +51,11 @@ def for_each_site(
 ) -> list[SiteResult]:
     """Run a function of so2docs on each of several sites, and continue if one fails.
 
-    For several dumps, `convert_all` calls `convert`. Files that are up to date are kept.
+    Files that are up to date are kept.
 
     | function | sources | files in `folder` |
     |---|---|---|
+    | `convert` | dumps | see `convert_all` |
     | `tables` | dumps | a folder for each site |
     | `inspect` | dumps, outputs, folders of outputs | |
     | `to_sqlite` | dumps | `SITE.db` |
@@ -89,16 +92,18 @@ def for_each_site(
         OutputError: A folder cannot be read, or has no outputs.
     """
     name = getattr(function, "__name__", "")
+    shown: dict[str, Any] = {"progress": progress, "when_done": when_done}
+    if function is convert:
+        return convert_all(sources, folder or "", jobs=jobs, **shown, **keywords)
     if name not in {*_ENDINGS, *_PLANNED}:
-        names = ", ".join(sorted({*_ENDINGS, *_PLANNED}))
+        names = ", ".join(sorted({"convert", *_ENDINGS, *_PLANNED}))
         raise OptionError(f"{function!r} is not for several sites; give one of: {names}")
     if name in _ENDINGS:
         planned = plan_outputs(sources, open_new_folder(folder), _ENDINGS[name])
         tasks = dump_tasks(partial(_make, function), planned, keywords)
     else:
         tasks = find_hook(f"{_HOOK}{name}")(sources, folder, **keywords)
-    writes_files = folder is not None
-    return run_sites(tasks, jobs, progress=progress, when_done=when_done, resumes=writes_files)
+    return run_sites(tasks, jobs, **shown, resumes=folder is not None)
 
 
 def _make(function: Callable[..., Any], source: str, output: str, **keywords: Any) -> Done:

@@ -234,7 +234,7 @@ def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
 def test_each_function_says_what_it_takes(quarters: tuple[Path, Path]) -> None:
     old, _ = quarters
     for function, sources, folder, message in (
-        (so2docs.read, old, (), "give one of: diff, inspect, tables, to_sqlite"),
+        (so2docs.read, old, (), "give one of: convert, diff, inspect, tables, to_sqlite"),
         (so2docs.inspect, [old], ("out",), "inspect writes no files; leave out out"),
         (so2docs.tables, quarters, (), "go to a folder; give its name"),
         (so2docs.diff, quarters, ("",), "go to a folder"),
