@@ -10,18 +10,16 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.command import Done, run, run_python
+from support.command import Done, run
 from support.dumps import question, row, write_dump
-from support.places import version
+from support.interruptions import kill_command
+from support.places import limited_files, version
 
 import so2docs
 from so2docs.output.new_files import output_lock
@@ -166,45 +164,19 @@ def test_a_name_has_one_writer(kind: str, folder: Path, monkeypatch: pytest.Monk
     do(kind, folder)
 
 
-KILLED = """
-import os, signal, sys
-from so2docs.__main__ import main
-
-def kill(event, arguments):
-    if event == "os.rename" and str(arguments[1]).endswith(sys.argv[1]):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-sys.addaudithook(kill)
-main(sys.argv[2:])
-"""
-"""Script that runs the command, and kills it when a file would get its final name."""
-
-
 @each_command
 def test_after_a_kill_the_same_command_ends_with_the_same_files(kind: str, folder: Path) -> None:
     calm = folder / "calm"
     shutil.copytree(folder, calm)
     do(kind, calm)
     command, file = COMMANDS[kind]
-    words = (file.rpartition("/")[2], *command.split(), "--jobs", "1")
-    run_python("-c", KILLED, *words, cwd=folder, encoding=None, code=-signal.SIGKILL)
+    kill_command(
+        "os.rename", rf"\b{Path(file).name}$", *command.split(), "--jobs", "1", folder=folder
+    )
     assert not (folder / file).exists()
     do(kind, folder)
     (folder / "calm").rename(calm := folder.parent / f"{folder.name}-calm")
     assert files(folder, kind) == files(calm, kind)
-
-
-@contextmanager
-def limited_files(most: int) -> Iterator[None]:
-    """Let no file grow beyond a size, as on a full disk."""
-    import resource
-
-    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, unlimited[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
 
 
 @each_command

@@ -1,13 +1,12 @@
 """The next command removes the files of a killed command, and no others."""
 
 import os
-import signal
 import sys
 from pathlib import Path
 
 import pytest
-from support.command import run_python
 from support.dumps import some_rows, write_dump
+from support.interruptions import kill_command
 from support.places import SAMPLES
 
 import so2docs
@@ -16,27 +15,10 @@ from so2docs.store import disk
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files here")
 
-KILLED = """
-import os, signal, sys
-from so2docs.__main__ import main
-
-def kill(event, arguments):
-    if event == sys.argv[1] and sys.argv[2] in str(arguments[0]):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-sys.addaudithook(kill)
-main(sys.argv[3:])
-"""
-"""Script that runs the command, and kills it at an event of the file system."""
-
 COMMANDS = {
-    "convert to stdout": (["convert", "old.xml", "-", "-q", "--work-dir", "work"], ".blocks"),
+    "convert to stdout": (["convert", "old.xml", "-", "-q", "--work-dir", "work"], r"\.blocks$"),
     "inspect": (["inspect", "old.xml", "--work-dir", "work"], "work/so2docs-"),
 }
-
-
-def killed(event: str, name: str, command: list[str], folder: Path) -> None:
-    run_python("-c", KILLED, event, name, *command, cwd=folder, encoding=None, code=-signal.SIGKILL)
 
 
 @pytest.fixture
@@ -54,7 +36,7 @@ def test_the_next_command_removes_the_temporary_folder_of_a_killed_one(
     command, at = COMMANDS[name]
     ours = folder / "work" / "so2docs-data"
     ours.mkdir()
-    killed("open", at, command, folder)
+    kill_command("open", at, *command, folder=folder)
     names = {path.name for path in (folder / "work").iterdir()} - {ours.name}
     assert len(names) == 2  # The folder and its lock.
     with temporary_folder(str(folder / "work")) as temporary:

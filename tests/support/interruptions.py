@@ -69,6 +69,32 @@ def kill_at(pattern: str, output: Path, script: str, *arguments: object) -> None
     assert not output.exists()
 
 
+_KILLED = """
+import os, re, signal, sys
+from so2docs.__main__ import main
+
+def kill(event, arguments):
+    if event == sys.argv[1] and re.search(sys.argv[2], str(arguments[event == "os.rename"])):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(kill)
+main(sys.argv[3:])
+"""
+
+
+def kill_command(event: str, pattern: str, *words: object, folder: Path) -> None:
+    """Run a command in a folder, and kill it when it opens a file, or renames one to a name.
+
+    Args:
+        event: `open` or `os.rename`.
+        pattern: Regular expression for a part of the path, or of the new one.
+        words: The words of the command.
+        folder: Working directory of the command.
+    """
+    code = -signal.SIGKILL
+    run_python("-c", _KILLED, event, pattern, *words, cwd=folder, encoding=None, code=code)
+
+
 def stop_at_each_step(
     dump: Path, folder: Path, kind: str, stride: int, keywords: dict[str, Any]
 ) -> int:

@@ -1,6 +1,8 @@
 """Paths of the checkout, the samples and the published dumps."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,19 @@ def version(path: Path) -> tuple[int, int, int]:
     """
     state = path.stat()
     return state.st_ino, state.st_size, state.st_mtime_ns
+
+
+@contextmanager
+def limited_files(most: int) -> Iterator[None]:
+    """Let no file grow beyond a size, as on a full disk."""
+    import resource
+
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, unlimited[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
 
 
 def published(*tables: str) -> list[Any]:
