@@ -22,6 +22,7 @@ from so2docs.pipeline.maps import map_posts, map_users
 from so2docs.pipeline.second_pass import SecondPass
 from so2docs.pipeline.session import Session, add_table
 from so2docs.processes.pool import Workers
+from so2docs.scan.table import TableReader
 from so2docs.spill import Spill
 
 
@@ -55,14 +56,15 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
     report, clock, users = session.report, Clock(), None
     spill.start_run()
     with Workers(1) as workers:
-        session.read_posts(workers)
+        reader = TableReader(workers, session.progress, work_dir, 1)
+        session.read_posts(reader)
         spilled = spill.size()
         clock.step("posts", report.rows, spilled, files[0].size)
         posts = map_posts(spill)
         clock.step("map of the posts", report.rows, Path(posts).stat().st_size, 0)
         for step in session.tables:
             before = spill.size()
-            step.run(workers, posts)
+            step.run(reader, posts)
             spilled = spill.size() - before
             if step.table.name == "users":
                 users = map_users(spill)

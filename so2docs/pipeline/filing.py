@@ -25,7 +25,6 @@ from so2docs.options.table import Filters, Options
 from so2docs.parse import core, posts, table_rows
 from so2docs.parse.core import Added
 from so2docs.parse.id_set import Pages, count_pages
-from so2docs.parse.keep_lists import KeepLists
 from so2docs.parse.keys import KEY, integers, walk
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import RecordBuffer
@@ -33,6 +32,7 @@ from so2docs.parse.row_filter import RowFilter, make_projection
 from so2docs.parse.rows import Malformed, parse
 from so2docs.parse.table_rows import MOST_USERS
 from so2docs.pipeline import strict
+from so2docs.pipeline.selection import KeepLists
 from so2docs.pipeline.tasks import find_step
 from so2docs.scan.chunk import Visitor
 from so2docs.schema import (

@@ -17,7 +17,7 @@ from so2docs.options.table import Options
 from so2docs.parse.id_set import IdSetWriter
 from so2docs.pipeline.filing import Filing, file_kept_chunk
 from so2docs.processes.pool import Workers
-from so2docs.progress import Progress, log
+from so2docs.progress import log
 from so2docs.scan.table import OpenVisitor, TableReader
 from so2docs.spill import KEPT, SEQUENCE_BITS, Spill
 from so2docs.store.blocks import Block
@@ -34,9 +34,6 @@ class FirstPass:
         spill: The spill for the rows.
         options: Options of the conversion.
         chunk_bytes: Size of a chunk, in bytes; 0 for pieces that grow with the stream.
-        progress: Progress display to update.
-        work_dir: Folder for an archive that must be extracted from another archive.
-        threads: Number of threads for decompression.
         is_early: Whether the table comes before the posts that its rows belong to.
     """
 
@@ -44,9 +41,6 @@ class FirstPass:
     spill: Spill
     options: Options
     chunk_bytes: int
-    progress: Progress
-    work_dir: str | None
-    threads: int
     is_early: bool = False
 
     def __post_init__(self) -> None:
@@ -71,23 +65,22 @@ class FirstPass:
         return dict(sorted((number % _KEPT_CHUNKS, tally) for number, tally in tallies.items()))
 
     def run(
-        self, workers: Workers, posts_map: str = "", seen_ids: IdSetWriter | None = None
+        self, reader: TableReader, posts_map: str = "", seen_ids: IdSetWriter | None = None
     ) -> None:
         """Spill the chunks that are not yet committed, and check the end of the table.
 
         Args:
-            workers: Workers that parse the chunks.
+            reader: Reads the chunks in workers.
             posts_map: Path of the map of posts to their questions.
             seen_ids: Set to which the ids of posts are added.
         """
         if self.is_read:
-            with self.progress.step(self.file.label, self.file.work, 1, 1):
+            with reader.progress.step(self.file.label, self.file.work, 1, 1):
                 return
 
         def visit(chunk: Chunk) -> OpenVisitor:
             return self.filing(self.number(chunk), chunk.end - chunk.start, posts_map).open
 
-        reader = TableReader(workers, self.progress, self.work_dir, self.threads)
         done = {number - self.first_chunk: tally for number, tally in self.tallies().items()}
         folder = self.spill.folder
         if done and not self.file.source.is_plain:

@@ -1,12 +1,13 @@
 """Choose the questions to write after the first pass, by keep lists, a sample, or a limit.
 
-The first pass adds a mark for each post that a keep list names to the bucket of its question. The
-worker that merges a bucket therefore decides by the keys of this bucket alone, and nothing that
-grows with the dump is sent to it.
+The first pass adds a mark for each post that a keep list names to the bucket of its question
+(`KeepLists`). The worker that merges a bucket therefore decides by the keys of this bucket alone
+(`Selection`), and nothing that grows with the dump is sent to it.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,8 +15,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from so2docs.options.table import Filters
+from so2docs.parse import rows
 from so2docs.parse.filters import choose_sample, sample_key
 from so2docs.parse.keys import LISTED, QUESTION, REJECTED_ANSWER, integers, kinds_in
+from so2docs.parse.opt_outs import unpack_ids
+from so2docs.parse.posts import RecordBuffer, number
+from so2docs.parse.row_filter import find_ids
+from so2docs.schema import Row
 from so2docs.store.blocks import BlockReader
 
 if TYPE_CHECKING:
@@ -23,6 +29,48 @@ if TYPE_CHECKING:
 
 _FIELDS = 4
 _GREATEST_ID = (1 << 63) - 1
+_OWNER = re.compile(rb' OwnerUserId="(-?[0-9]{1,19})"')
+
+
+class KeepLists:
+    """Adds a mark to the bucket of each post of a chunk that a list names.
+
+    The rank of a mark is the number of the list: that of users is the first one, if it is given.
+    """
+
+    def __init__(self, filters: Filters, buffer: RecordBuffer) -> None:
+        self._user_ids = unpack_ids(filters.keep_users)
+        self._post_ids = unpack_ids(filters.keep_posts)
+        self._number_of_posts = int(filters.keep_users is not None)
+        self._buffer = buffer
+
+    def mark_slice(self, data: bytes) -> None:
+        """Mark the posts of the listed users in a slice of canonical rows."""
+        if self._user_ids and not self._user_ids.isdisjoint(map(int, _OWNER.findall(data))):
+            for part in rows.parse(data):
+                if isinstance(part, rows.Rows):
+                    self.mark(part.rows)
+
+    def mark(self, rows_of_posts: Iterable[Row]) -> None:
+        """Mark the posts of the listed users in parsed rows; their values are strings."""
+        if not self._user_ids:
+            return
+        for row in rows_of_posts:
+            if number(row.get("OwnerUserId", "")) in self._user_ids:
+                ids = find_ids(row, self._buffer.reserved)
+                if ids is not None:
+                    self._add(ids[1], ids[2], 0)
+
+    def mark_posts(self) -> None:
+        """Mark the listed posts of the chunk."""
+        if self._post_ids:
+            both = integers(self._buffer.pairs)
+            for question_id, post_id in zip(both[::2], both[1::2], strict=True):
+                if post_id in self._post_ids:
+                    self._add(question_id, post_id, self._number_of_posts)
+
+    def _add(self, question_id: int, post_id: int, list_number: int) -> None:
+        self._buffer.add(question_id, post_id, list_number, LISTED, b"")
 
 
 @dataclass(frozen=True, slots=True)

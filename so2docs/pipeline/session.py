@@ -34,6 +34,7 @@ from so2docs.pipeline.tasks import find_step
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import Progress, log
 from so2docs.report import Report
+from so2docs.scan.table import TableReader
 from so2docs.spill import FORMAT, Spill
 from so2docs.store.blocks import default_budget
 from so2docs.store.disk import check_room, free_bytes
@@ -152,16 +153,8 @@ class Session:
         options.records.prepare(self.report)
 
     def _step(self, file: TableFile, chunk_bytes: int, *, is_early: bool = False) -> FirstPass:
-        return FirstPass(
-            file,
-            self.spill,
-            self.options,
-            chunk_bytes,
-            self.progress,
-            self.names.work_folder,
-            self.run_options.threads,
-            is_early=is_early and bool(file.table.kind),
-        )
+        is_early = is_early and bool(file.table.kind)
+        return FirstPass(file, self.spill, self.options, chunk_bytes, is_early)
 
     def run(self, files: NewFiles) -> Report:
         """Run both passes, write the files of the output, and return the report."""
@@ -211,7 +204,7 @@ class Session:
             second = self.read(workers)
         yield from second.documents(self.report)
 
-    def read_posts(self, workers: Workers) -> None:
+    def read_posts(self, reader: TableReader) -> None:
         """Run the first pass over the posts."""
         if self.posts.tallies():
             share = "all" if self.posts.is_read else "a part"
@@ -220,7 +213,7 @@ class Session:
             for _, keys in self.spill.all_keys():
                 for pages in count_pages(integers(keys)[1::_FIELDS]):
                     seen_ids.add(pages)
-            self.posts.run(workers, seen_ids=seen_ids)
+            self.posts.run(reader, seen_ids=seen_ids)
             self.report.shared_ids = count_shared_ids(self.spill, seen_ids.repeated)
         self.report.dump_bytes = self.posts.end.size
         self.report.repaired_characters = self.posts.end.repaired
@@ -236,12 +229,14 @@ class Session:
         if self.posts.file.work:
             work = sum(step.file.work for step in self.steps)
             self.progress.plan(work + writing * (self.dump_bytes + self.table_bytes))
+        folder, threads = self.names.work_folder, self.run_options.threads
+        reader = TableReader(workers, self.progress, folder, threads)
         posts_map = ""
         for number, step in enumerate(self.steps):
             if step is not self.posts:
-                step.run(workers, posts_map)
+                step.run(reader, posts_map)
                 continue
-            self.read_posts(workers)
+            self.read_posts(reader)
             remaining = sum(step.file.work for step in self.steps[number + 1 :])
             # Replace the estimate by the number of bytes read.
             self.progress.plan(remaining + writing * (self.report.dump_bytes + self.table_bytes))
