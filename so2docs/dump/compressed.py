@@ -136,25 +136,19 @@ def lzma_settings(
     Raises:
         ArchiveError: The dictionary needs too much memory.
         OptionError: Python lacks the module `lzma`.
+        lzma.LZMAError: The properties are invalid.
     """
     lzma = import_decoder("lzma")
-    if is_lzma2:
-        dictionary = (2 | properties[0] & 1) << (properties[0] // 2 + 11)
-        settings = {"id": lzma.FILTER_LZMA2}
-    else:
-        remainder, literal_context = divmod(properties[0], 9)
-        position, literal_position = divmod(remainder, 5)
-        dictionary = int.from_bytes(properties[1:5], "little")
-        of_bits = {"lc": literal_context, "lp": literal_position, "pb": position}
-        settings = {"id": lzma.FILTER_LZMA1, **of_bits}
-    dictionary = max(4096, min(dictionary, -(-unpacked // 4096) * 4096))
+    method = lzma.FILTER_LZMA2 if is_lzma2 else lzma.FILTER_LZMA1
+    settings = lzma._decode_filter_properties(method, properties)
+    dictionary = max(4096, min(settings["dict_size"], -(-unpacked // 4096) * 4096))
     if dictionary > _MOST_DICTIONARY:
         raise ArchiveError(
             name,
             f"needs {dictionary / 2**30:.1f} GiB of memory for its dictionary",
             advice="unpack it first",
         )
-    return settings | {"dict_size": dictionary}
+    return {**settings, "dict_size": dictionary}
 
 
 def raw_lzma(settings: dict[str, int]) -> Callable[[], Any]:

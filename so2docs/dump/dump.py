@@ -71,7 +71,7 @@ class Dump:
         end: Offset of the root's closing tag.
         first_line: Line number of the byte at `start`, from 1.
         frame: The root's start and closing tags, for slices of rows.
-        location: Path of a piece of a stream; empty if the bytes are in `path`.
+        file: Path of the file to read: that of the dump, or of a piece of a stream.
         base: Offset of the piece in the stream.
         head: The bytes before `start`; empty for a piece.
         encoding: Encoding of the dump.
@@ -83,15 +83,10 @@ class Dump:
     end: int
     first_line: int
     frame: Frame
-    location: str = ""
+    file: str
     base: int = 0
     head: bytes = b""
     encoding: str = "utf-8"
-
-    @property
-    def file(self) -> str:
-        """Path of the file to read."""
-        return self.location or self.path
 
     @property
     def size(self) -> int:
@@ -152,7 +147,7 @@ def open_dump(path: str, table: Table = POSTS) -> Dump:
     except OSError as error:
         raise unreadable_dump(path, error) from error
     head = prolog.head[: prolog.start]
-    return Dump(path, identity, prolog.start, end, prolog.first_line, prolog.frame, head=head)
+    return Dump(path, identity, prolog.start, end, prolog.first_line, prolog.frame, path, head=head)
 
 
 def _find_row(file: BinaryIO, offset: int, limit: int) -> int:

@@ -95,13 +95,9 @@ def _decompress(name: str, file: BinaryIO, block: SolidBlock, threads: int = 1) 
         parts = read_blocks(start())
     else:
         raise unsupported(name)
-    return _limit(parts, block.size)
-
-
-def _limit(parts: Parts, size: int) -> Parts:
-    """Yield the first `size` bytes; LZMA does not mark its end."""
-    while size:
-        if not (part := next(parts, b"")[:size]):
+    left = block.size  # LZMA does not mark its end.
+    while left:
+        if not (part := next(parts, b"")[:left]):
             raise EOFError
-        size -= len(part)
+        left -= len(part)
         yield part

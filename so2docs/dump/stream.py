@@ -255,7 +255,7 @@ class StreamDump:
 
     def progress(self, chunk: Chunk) -> int:
         """Free the piece of a finished chunk; return how many bytes of the file it took."""
-        self._free.append(Path(chunk.dump.location))
+        self._free.append(Path(chunk.dump.file))
         position = self._positions.pop(chunk.number)
         self._shown, before = position, self._shown
         return position - before

@@ -213,7 +213,7 @@ def test_pieces_overwrite_committed_pieces(tmp_path: Path) -> None:
             with chunk.dump.open() as piece:
                 rows += piece.read()
             dump.progress(chunk)
-            paths.add(chunk.dump.location)
+            paths.add(chunk.dump.file)
         assert dump.head + rows + b"</posts>" == DUMP.rstrip()
         assert (len(paths), chunk.number > 3) == (1, True)
     assert not list(tmp_path.iterdir())

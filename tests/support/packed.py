@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import bz2
 import io
 import lzma
 import random
@@ -17,7 +16,6 @@ from typing import Any, ClassVar
 
 import py7zr
 import pytest
-from py7zr import compressor
 
 from so2docs.dump.layers import Stream
 from so2docs.dump.seven_zip import SevenZip
@@ -105,14 +103,6 @@ def seven_zip_of_lzma2(
     with patch.context() as patched:
         patched.setattr(lzma, "LZMACompressor", new)
         return seven_zip(path, files, FILTERS)
-
-
-def seven_zip_of_bzip2(path: Path, patch: pytest.MonkeyPatch, files: dict[str, bytes]) -> Path:
-    """Make a solid archive of bzip2 in blocks of 100 kB."""
-    coders = lambda: bz2.BZ2Compressor(1), bz2.BZ2Decompressor
-    with patch.context() as patched:
-        patched.setitem(compressor.algorithm_class_map, py7zr.FILTER_BZIP2, coders)
-        return seven_zip(path, files, BZIP2)
 
 
 def seven_zip_with_header(header: bytes, packed: bytes = b"") -> bytes:
