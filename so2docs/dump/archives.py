@@ -87,29 +87,20 @@ class Archive(ABC):
         """
         matches = members_with(table, self.names)
         if not matches:
-            raise ArchiveError(
-                self.name,
-                f"has no {table.file}; it holds {join_names(self.names)}",
-                advice=f"if the site has several archives, give the one with the {table.name}",
-            )
-        if len(set(matches)) < len(matches):
-            raise ArchiveError(
-                self.name,
-                f"holds {len(matches)} files named {matches[0]}",
-                advice="unpack it and choose one",
-            )
-        if len(matches) > 1:
-            raise ArchiveError(
-                self.name,
-                f"holds the {table.name} of several sites: {join_names(matches)}",
-                advice="unpack it and convert them one by one",
-            )
-        entry = self.entries[self.names.index(matches[0])]
-        if not entry.size:
-            raise ArchiveError(
-                self.name, f"holds an empty {entry.name}", advice="download it again"
-            )
-        return entry
+            problem = f"has no {table.file}; it holds {join_names(self.names)}"
+            advice = f"if the site has several archives, give the one with the {table.name}"
+        elif len(set(matches)) < len(matches):
+            problem = f"holds {len(matches)} files named {matches[0]}"
+            advice = "unpack it and choose one"
+        elif len(matches) > 1:
+            problem = f"holds the {table.name} of several sites: {join_names(matches)}"
+            advice = "unpack it and convert them one by one"
+        else:
+            entry = self.entries[self.names.index(matches[0])]
+            if entry.size:
+                return entry
+            problem, advice = f"holds an empty {entry.name}", "download it again"
+        raise ArchiveError(self.name, problem, advice=advice)
 
     def read(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
         """Read a member, and stop reading any other member.

@@ -38,19 +38,6 @@ SMALLEST_PIECE = 8 * 1024 * 1024
 _MOST_CHUNKS = 400
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """The result of reading a dump to its end.
-
-    Attributes:
-        size: Size of the dump in bytes.
-        repaired: Number of characters that the decoder replaced.
-    """
-
-    size: int
-    repaired: int
-
-
 class Chunk(NamedTuple):
     """A range of a dump that one task of the first pass reads; the input of `slices`."""
 
@@ -75,6 +62,7 @@ class Dump:
         base: Offset of the piece in the stream.
         head: The bytes before `start`; empty for a piece.
         encoding: Encoding of the dump.
+        repaired: Number of characters that the decoder replaced.
     """
 
     path: str
@@ -87,6 +75,7 @@ class Dump:
     base: int = 0
     head: bytes = b""
     encoding: str = "utf-8"
+    repaired: int = 0
 
     @property
     def size(self) -> int:
@@ -128,10 +117,6 @@ class Dump:
     def progress(self, chunk: Chunk) -> int:
         """Return the size of a finished chunk, in bytes of the file."""
         return chunk.end - chunk.start
-
-    def read_end(self) -> End:
-        """Return the result of reading the file to its end."""
-        return End(self.size, 0)
 
     def close(self) -> None:
         """Do nothing, since readers open the file themselves."""

@@ -199,13 +199,11 @@ def _read_at(name: str, file: BinaryIO, start: int, size: int) -> bytes:
 
 
 def _read_exactly(name: str, parts: Parts, size: int) -> bytes:
-    data = bytearray()
     with closing(Stream(parts, name, KIND)) as stream:
-        while len(data) < size:
-            if not (part := stream.read_part(size - len(data))):
-                raise _damaged(name, "its list of members ends too early")
-            data += part
-    return bytes(data)
+        data = stream.peek(size)[:size]
+    if len(data) < size:
+        raise _damaged(name, "its list of members ends too early")
+    return data
 
 
 def _read_members(cursor: _Cursor, file_size: int) -> tuple[list[SolidBlock], list[Entry]]:

@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from so2docs.dump import storage
 from so2docs.dump.compressed import BLOCK_BYTES
-from so2docs.dump.dump import PIECE_END, PIECES, SMALLEST_PIECE, Chunk, Dump, End
+from so2docs.dump.dump import PIECE_END, PIECES, SMALLEST_PIECE, Chunk, Dump
 from so2docs.dump.layers import Layers, Stream
 from so2docs.dump.root import TAIL_LIMIT, Ending, Prolog, add_last_row, read_prolog
 from so2docs.errors import DumpError, Location, MalformedDumpError
@@ -165,7 +165,6 @@ class StreamDump:
         self.frame, self.first_line = prolog.frame, prolog.first_line
         self.head, self.encoding = prolog.head[: prolog.start], layers.encoding
         self.size = layers.expected or 0
-        self._end: End | None = None
         self._start = prolog.start
         self._rows = StreamedRows(self.path, layers.top, prolog, table)
         self._error: DumpError | None = None
@@ -207,7 +206,6 @@ class StreamDump:
             self._error = error
             return
         self.size = offset + len(self.frame[1])
-        self._end = End(self.size, self.layers.repaired)
 
     def _new_piece(self, number: int) -> Path:
         """Make the file of a piece."""
@@ -267,10 +265,10 @@ class StreamDump:
         if self.file is not None:
             storage.check_unchanged(self.path, self.file, self.identity)
 
-    def read_end(self) -> End:
-        """Return the result of reading the stream to its end."""
-        assert self._end is not None
-        return self._end
+    @property
+    def repaired(self) -> int:
+        """Number of characters that the decoder replaced so far."""
+        return self.layers.repaired
 
     def close(self) -> None:
         """Remove the pieces, and close all layers."""

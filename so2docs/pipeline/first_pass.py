@@ -8,10 +8,10 @@ interrupted pass resumes with the remaining chunks.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from so2docs.counts import ChunkTally
-from so2docs.dump.dump import Chunk, End
+from so2docs.dump.dump import Chunk
 from so2docs.dump.opening import TableFile
 from so2docs.options.table import Options
 from so2docs.parse.id_set import IdSetWriter
@@ -54,9 +54,9 @@ class FirstPass:
         return self.spill.get(self._end) is not None
 
     @property
-    def end(self) -> End:
-        """The result of reading the whole table, in any session."""
-        return End(**self.spill.get(self._end))
+    def end(self) -> dict[str, int]:
+        """Size of the whole table in bytes, and number of characters that the decoder replaced."""
+        return dict(self.spill.get(self._end))
 
     def tallies(self) -> dict[int, ChunkTally]:
         """Return the counts of the committed chunks, filed or not, by their number in the spill."""
@@ -93,7 +93,7 @@ class FirstPass:
                 if seen_ids is not None:
                     for pages in ids:
                         seen_ids.add(pages)
-            end = asdict(dump.read_end())
+            end = {"size": dump.size, "repaired": dump.repaired}
         self.spill.put(self._end, end, commits=False)
 
     def number(self, chunk: Chunk) -> int:

@@ -44,11 +44,11 @@ from so2docs.store.users import UserTable
 def add_table(step: FirstPass, report: Report) -> None:
     """Add the counts in the chunks of a table other than posts to a report."""
     end, total = step.end, RowCounts.total(step.tallies().values())
-    report.repaired_characters += total.repaired_characters + end.repaired
+    report.repaired_characters += total.repaired_characters + end["repaired"]
     report.dropped += total.dropped
     report.last_row = max(report.last_row or "", total.last_row or "") or None
     counts = report.tables[step.table.name] = TableCounts(
-        bytes=end.size, is_nested=step.table.name in step.options.nest
+        bytes=end["size"], is_nested=step.table.name in step.options.nest
     )
     counts += total
     if not step.table.kind:  # The merge does not count users.
@@ -215,8 +215,8 @@ class Session:
                     seen_ids.add(pages)
             self.posts.run(reader, seen_ids=seen_ids)
             self.report.shared_ids = count_shared_ids(self.spill, seen_ids.repeated)
-        self.report.dump_bytes = self.posts.end.size
-        self.report.repaired_characters = self.posts.end.repaired
+        self.report.dump_bytes = self.posts.end["size"]
+        self.report.repaired_characters = self.posts.end["repaired"]
         self.report += RowCounts.total(self.posts.tallies().values())
 
     def read(self, workers: Workers, writing: float = 0) -> SecondPass:
@@ -254,7 +254,7 @@ class Session:
             for step in self.steps:
                 counts = RowCounts.total(step.tallies().values())
                 strays = read_keyless_strays(self.spill)
-                strict.check_table(step.name, counts, step.end.repaired, strays)
+                strict.check_table(step.name, counts, step.end["repaired"], strays)
         prepared = None
         if step_before_merge := find_step(self.options):
             tallies = [tally for step in self.steps for tally in step.tallies().values()]

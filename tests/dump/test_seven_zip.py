@@ -191,6 +191,7 @@ def test_hostile_headers_take_little_memory() -> None:
             b"\x17" + streams(b"\xe0" + bomb_size, b"\x01\x21\x21\x01\x28", b"\xe0\xff\xff\xff"),
             "no list of members",
         ),
+        "no settings": (b"\x17" + streams(b"\x01", b"\x01\x03\x03\x01\x01", b"\x01"), "damaged"),
         "no methods": (b"\x01\x04" + streams(b"\x01", b"\x00", b""), REFUSED),
     }
     tracemalloc.start()

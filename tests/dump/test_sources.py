@@ -363,15 +363,22 @@ def test_interrupted_pipe_starts_over(output: Path) -> None:
 
 
 UNENDING = b"<posts>" + b" " * 150_000_000
-BOMB = """
+MEASURED = """
 import resource, sys, so2docs
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
-    so2docs.convert(sys.argv[1], sys.argv[2], jobs=1)
-except so2docs.DumpError as error:
-    print(error.problem)
+    {call}
+except so2docs.So2docsError as error:
+    print(getattr(error, "problem", error))
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
+
+
+def measured(call: str, *arguments: Path) -> tuple[str, int]:
+    """Return the error of a call, and the MiB of memory that it takes."""
+    result = run_python("-c", MEASURED.format(call=call), *arguments, timeout=120)
+    problem, mebibytes = result.stdout.splitlines()
+    return problem, int(mebibytes)
 
 
 def four_times(pack: Pack, start: bytes) -> bytes:
@@ -405,46 +412,29 @@ def test_bombs_take_no_memory(
 ) -> None:
     bomb = tmp_path / "bomb"
     bomb.write_bytes(make())
-    result = run_python("-c", BOMB, bomb, output, timeout=120)
-    *printed, mebibytes = result.stdout.splitlines()
-    assert "".join(printed).startswith(problem)
-    assert len(printed) == bool(problem)
-    assert int(mebibytes) < 150
+    found, mebibytes = measured("so2docs.convert(*sys.argv[1:], jobs=1)", bomb, output)
+    assert found.startswith(problem)
+    assert mebibytes < 150
 
 
-READ_BACK = """
-import resource, sys, so2docs
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-try:
-    if sys.argv[2] == "read":
-        list(so2docs.read(sys.argv[1]))
-    elif sys.argv[2] == "open":
-        so2docs.open(sys.argv[1])
-    else:
-        so2docs.inspect_output(sys.argv[1])
-except so2docs.OutputError as error:
-    print(error)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
-"""
 BLANKS = 800_000_000
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("pack", "way"),
+    ("pack", "call"),
     [
-        (partial(gzip.compress, compresslevel=1), "read"),
-        (zstd.compress, "open"),
-        (zstd.compress, "inspect"),
+        (partial(gzip.compress, compresslevel=1), "list(so2docs.read(sys.argv[1]))"),
+        (zstd.compress, "so2docs.open(sys.argv[1])"),
+        (zstd.compress, "so2docs.inspect_output(sys.argv[1])"),
     ],
 )
-def test_a_bomb_as_an_output_takes_bounded_memory(pack: Pack, way: str, tmp_path: Path) -> None:
+def test_a_bomb_as_an_output_takes_bounded_memory(pack: Pack, call: str, tmp_path: Path) -> None:
     bomb = tmp_path / "q.jsonl.x"
     bomb.write_bytes(pack(b" " * BLANKS))
-    result = run_python("-c", READ_BACK, bomb, way, timeout=120)
-    *printed, mebibytes = result.stdout.splitlines()
-    assert printed
-    assert int(mebibytes) < 700
+    problem, mebibytes = measured(call, bomb)
+    assert problem
+    assert mebibytes < 700
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pseudo-terminals are of Unix")

@@ -135,13 +135,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "given"
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
+@pytest.mark.parametrize(("place", "jobs"), [*((place, 1) for place in PLACES), (in_one_7z, 3)])
 def test_same_bytes_from_anywhere(
-    place: Callable[[Path], Path], folder: Path, tmp_path: Path
+    place: Callable[[Path], Path], jobs: int, folder: Path, tmp_path: Path
 ) -> None:
     source, output = place(folder), tmp_path / "questions.jsonl.gz"
     before = {path.name for path in folder.iterdir()}
-    assert converted(source, output, ["all"], jobs=1, chunk_bytes=700) == WANTED
+    assert converted(source, output, ["all"], jobs=jobs, chunk_bytes=700) == WANTED
     assert {path.name for path in folder.iterdir()} == before
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {folder.name, output.name, strays_of(output).name, f".{output.name}.index"}
@@ -167,11 +167,6 @@ def test_an_archive_is_read_once(
     tables = ["comments", "votes", "users"]
     so2docs.convert(archive, tmp_path / "questions.jsonl", jobs=1, nest=tables)
     Counting.assert_read_once(archive)
-
-
-def test_same_bytes_from_several_jobs(folder: Path, tmp_path: Path) -> None:
-    output = tmp_path / "questions.jsonl.gz"
-    assert converted(in_one_7z(folder), output, ["all"], jobs=3, chunk_bytes=1000) == WANTED
 
 
 def test_the_report_equals_that_of_a_folder(folder: Path, tmp_path: Path) -> None:
@@ -250,27 +245,41 @@ def test_missing_in_an_archive(
     assert unpacked(tmp_path / "questions.jsonl.gz") == WANTED[0]
 
 
-def test_a_missing_archive_of_a_table_is_an_error(folder: Path, tmp_path: Path) -> None:
+def without_links(folder: Path) -> Path:
     posts = in_a_7z_each(folder)
     (folder / "tea.com-PostLinks.7z").unlink()
-    problem = r"Posts\.7z: has no PostLinks\.xml, and none is next to it; it holds Posts"
-    with pytest.raises(so2docs.ArchiveError, match=problem):
-        so2docs.convert(posts, tmp_path / "questions.jsonl.gz", nest="all")
+    return posts
 
 
-def test_several_files_of_a_table(folder: Path, tmp_path: Path) -> None:
+def with_two_votes(folder: Path) -> Path:
     shutil.copy(SITE / "Posts.xml", folder)
     for end in (".gz", ".bz2"):
         (folder / f"Votes.xml{end}").write_bytes(b"")
-    with pytest.raises(so2docs.ArchiveError, match=r"several files with votes; it .*'votes': FILE"):
-        so2docs.convert(folder / "Posts.xml", tmp_path / "questions.jsonl.gz", nest=["votes"])
+    return folder / "Posts.xml"
 
 
-def test_rejects_files_other_than_tables(folder: Path, tmp_path: Path) -> None:
-    packed = folder / "packed.gz"
-    packed.write_bytes(gzip.compress(b"no table"))
-    with pytest.raises(so2docs.DumpError, match=r"\(Votes\.xml\): is not a Votes\.xml"):
-        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", jobs=1, tables={"votes": packed})
+def with_no_table(folder: Path) -> Path:
+    (folder / "packed.gz").write_bytes(gzip.compress(b"no table"))
+    return SITE
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "problem"),
+    [
+        (without_links, {"nest": "all"}, r"Posts\.7z: has no PostLinks\.xml, .*; it holds Posts"),
+        (with_two_votes, {"nest": "votes"}, r"several files with votes; it .*'votes': FILE"),
+        (
+            with_no_table,
+            {"tables": {"votes": "given/packed.gz"}},
+            r"\(Votes\.xml\): is not a Votes\.xml",
+        ),
+    ],
+)
+def test_tables_that_cannot_be_nested(
+    make: Callable[[Path], Path], options: Any, problem: str, folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(so2docs.DumpError, match=problem):
+        so2docs.convert(make(folder), tmp_path / "questions.jsonl.gz", jobs=1, **options)
 
 
 def test_place_in_a_table_of_an_archive(folder: Path, tmp_path: Path) -> None:

@@ -298,7 +298,7 @@ def _read(table: TableFile, reader: TableReader, folder: str) -> InspectedTable:
                 facts.check_order(chunk.value.first_id)
                 facts += chunk.value
             result.bytes = dump.size
-            result.repaired = dump.read_end().repaired
+            result.repaired = dump.repaired
     except DumpError as error:
         result.problem = str(error)
     result += facts

@@ -405,7 +405,7 @@ class TableRun:
         with opened as (dump, results):
             for result in results:
                 yield result.tally, result.value
-            table.repaired_characters += dump.read_end().repaired
+            table.repaired_characters += dump.repaired
 
 
 def _strays_path(path: str) -> str:
