@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support import oracle, oracle_history, oracle_tables
 from support.dumps import strays_of, unpacked
-from support.oracle import AnswersBy, json_line
+from support.oracle import AnswersBy, Nested
 from support.places import published
 
 import so2docs
@@ -26,7 +26,7 @@ Unpack = Callable[[Path], Path]
 
 
 def convert(
-    dump: Path, folder: Path, documents: list[bytes], strays: list[bytes] | None, **options: Any
+    dump: Path, folder: Path, documents: bytes, strays: bytes | None, **options: Any
 ) -> so2docs.Report:
     """Convert in each way, compare the lines with the expected ones, and return the last report."""
     files = set()
@@ -45,9 +45,11 @@ def convert(
     return report
 
 
-def assert_same_lines(actual: bytes, expected: list[bytes]) -> None:
+def assert_same_lines(actual: bytes, expected: bytes) -> None:
     """Compare line by line; parsed values come first because their difference is easier to read."""
-    for found, wanted in zip_longest(actual.splitlines(True), expected, fillvalue=b"null\n"):
+    for found, wanted in zip_longest(
+        actual.splitlines(True), expected.splitlines(True), fillvalue=b"null\n"
+    ):
         if found != wanted:
             assert json.loads(found) == json.loads(wanted)
             assert found == wanted
@@ -56,9 +58,9 @@ def assert_same_lines(actual: bytes, expected: list[bytes]) -> None:
 @pytest.mark.parametrize("answers_by", ["id", "votes"])
 def test_posts(answers_by: AnswersBy, real_dump: Path, tmp_path: Path) -> None:
     expected = oracle.nest(real_dump, answers_by)
-    lines = expected.document_lines(), expected.stray_lines()
+    contents = expected.contents
     ways = WAYS if answers_by == "id" else WAYS[::3]
-    report = convert(real_dump, tmp_path, *lines, answers_by=answers_by, ways=ways)
+    report = convert(real_dump, tmp_path, *contents, answers_by=answers_by, ways=ways)
     assert expected.documents
     for name in ("rows", "questions", "answers", "repaired_characters"):
         assert getattr(report, name) == getattr(expected, name), name
@@ -74,9 +76,9 @@ def test_tables(source: Path, unpack: Unpack, tmp_path: Path) -> None:
     files = oracle_tables.FILES | {"badges": "Badges.xml"}
     names = [name for name, file in files.items() if (folder / file).exists()]
     expected = oracle_tables.nest(folder, names)
-    lines = expected.document_lines(), expected.stray_lines()
-    convert(folder, tmp_path, *lines, nest=names)
-    report = convert(source, tmp_path, *lines, nest=names, ways=[{"jobs": 2, "core": built()}])
+    contents = expected.contents
+    convert(folder, tmp_path, *contents, nest=names)
+    report = convert(source, tmp_path, *contents, nest=names, ways=[{"jobs": 2, "core": built()}])
     for name, counts in report.tables.items():
         assert (counts.rows, counts.nested) == (expected.rows[name], expected.nested[name])
         assert counts.strays == expected.reasons[name]
@@ -94,8 +96,8 @@ def test_history(level: str, source: Path, unpack: Unpack, tmp_path: Path) -> No
     """The last texts are those of the post, and it is closed if the site says so."""
     folder = unpack(source)
     expected = oracle_history.nest(folder, level, users=True)
-    lines = list(map(json_line, expected.documents))
-    report = convert(folder, tmp_path, lines, None, nest=[level, "users"], ways=WAYS[::3])
+    contents = Nested(expected.documents, []).contents[0]
+    report = convert(folder, tmp_path, contents, None, nest=[level, "users"], ways=WAYS[::3])
     counts, rows = report.tables[level], expected.rows
     assert (counts.rows, counts.nested) == (rows["all"], rows["nested"])
     assert counts.filtered == rows["filtered"]

@@ -48,9 +48,9 @@ def test_files_and_counts_with_any_chunks(name: str, answers_by: AnswersBy, tmp_
     oracle, files = nest(SAMPLES / f"{name}.xml", answers_by), set()
     documents = SAMPLES / f"{name}{'' if answers_by == 'id' else '.by-votes'}.jsonl"
     strays = SAMPLES / f"{name}.strays.jsonl"
-    compare(b"".join(oracle.document_lines()).decode(), documents)
-    if oracle.strays:
-        compare(b"".join(oracle.stray_lines()).decode(), strays)
+    for content, expected in zip(oracle.contents, (documents, strays), strict=True):
+        if content or expected == documents:
+            compare(content.decode(), expected)
     output = tmp_path / "questions.jsonl.gz"
     # This sample has files of both kinds.
     for way in [*WAYS, *[IN_WORKERS] * (LONG or name == "strays")]:

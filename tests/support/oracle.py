@@ -49,12 +49,23 @@ _REFERENCE = re.compile("&#(?:x([0-9a-fA-F]+)|([0-9]+));")
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Oracle:
-    """The expected result for a dump: documents, strays and counts."""
+@dataclass(slots=True)
+class Nested:
+    """Expected documents and strays."""
 
     documents: list[Row]
     strays: list[Row]
+
+    @property
+    def contents(self) -> list[bytes]:
+        """The bytes of the output, and of the file with its strays."""
+        return [b"".join(map(json_line, rows)) for rows in (self.documents, self.strays)]
+
+
+@dataclass(slots=True)
+class Oracle(Nested):
+    """The expected result for a dump: documents, strays and counts."""
+
     rows: int
     questions: int
     answers: int
@@ -64,12 +75,6 @@ class Oracle:
     @property
     def strays_by_reason(self) -> dict[str, int]:
         return dict(Counter(stray["reason"] for stray in self.strays))
-
-    def document_lines(self) -> list[bytes]:
-        return [json_line(document) for document in self.documents]
-
-    def stray_lines(self) -> list[bytes]:
-        return [json_line(stray) for stray in self.strays]
 
 
 def nest(dump: Path | bytes, answers_by: AnswersBy = "id") -> Oracle:

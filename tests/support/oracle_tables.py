@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from support import oracle
-from support.oracle import AnswersBy, Row, json_line
+from support.oracle import AnswersBy, Nested, Row
 
 FILES = {
     "comments": "Comments.xml",
@@ -58,26 +58,18 @@ VOTES = {
 
 
 @dataclass(slots=True)
-class Tables:
+class Tables(Nested):
     """The expected result for a dump with its tables."""
 
-    documents: list[Row]
-    strays: list[Row] = field(default_factory=list)
     rows: Counter[str] = field(default_factory=Counter)
     nested: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
-
-    def document_lines(self) -> list[bytes]:
-        return [json_line(document) for document in self.documents]
-
-    def stray_lines(self) -> list[bytes]:
-        return [json_line(stray) for stray in self.strays]
 
 
 def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> Tables:
     """Nest the posts of a folder, and the named tables: those of `FILES`, or badges with users."""
     posts = oracle.nest(folder / "Posts.xml", answers_by)
-    nested = Tables(posts.documents)
+    nested = Tables(posts.documents, [])
     keyless = [stray for stray in posts.strays if not _has_place(stray)]
     placed: list[tuple[Any, Row]] = [
         ((_question_id(stray["row"]), 0, place), stray)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import so2docs
 from support.dumps import strays_of, unpacked
-from support.oracle_tables import Tables
 from support.places import SAMPLES
 
 SITE = SAMPLES / "site"
@@ -15,7 +14,3 @@ def converted(source: Path, output: Path, names: Sequence[str], **options: objec
     """Convert, and return the result: the documents and, if any, its strays."""
     so2docs.convert(source, output, nest=names, **options)  # type: ignore[arg-type]
     return [unpacked(output), unpacked(strays_of(output))]
-
-
-def expected(oracle: Tables) -> list[bytes]:
-    return [b"".join(oracle.document_lines()), b"".join(oracle.stray_lines())]
