@@ -56,14 +56,15 @@ class DescribedOutput:
         return self.recipe is not None and bool(self.recipe.files)
 
     @property
-    def is_parquet(self) -> bool:
-        """Whether the files are Parquet."""
-        return all(file.name.endswith(".parquet") for file in self.manifest.files)
+    def builder(self) -> str:
+        """The name of the `datasets` builder that reads the files."""
+        is_parquet = all(file.name.endswith(".parquet") for file in self.manifest.files)
+        return "parquet" if is_parquet else "json"
 
     @property
     def has_dates(self) -> bool:
         """Whether columns of dates have their own type: in documents as Parquet."""
-        return self.is_parquet and self.manifest.counts["recipe"] is None
+        return self.builder == "parquet" and self.manifest.counts["recipe"] is None
 
     def path(self, name: str) -> str:
         """Return the path of a file of the output, relative to the card."""

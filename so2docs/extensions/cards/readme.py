@@ -78,7 +78,7 @@ def readme_text(title: str, outputs: Mapping[str, DescribedOutput]) -> str:
         for name, output in outputs.items()
         if output.documents and not output.is_record_set
     }
-    others = [output for output in full.values() if _builder(output) != builder]
+    others = [output for output in full.values() if output.builder != builder]
     full = {name: output for name, output in full.items() if output not in others}
     lines = to_yaml(_front_matter(title, outputs.values(), full))
     text = _TEXT.format(
@@ -262,11 +262,6 @@ def _notes(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
             yield f"\n{_code(output.name)}: no configuration lists {names}, which has no record.\n"
 
 
-def _builder(output: DescribedOutput) -> str:
-    """Return the name of the `datasets` builder that reads the files."""
-    return "parquet" if output.is_parquet else "json"
-
-
 def _choose_builder(outputs: Iterable[DescribedOutput]) -> str:
     """Choose the builder for all configurations: the most frequent, or Parquet in a tie.
 
@@ -275,7 +270,7 @@ def _choose_builder(outputs: Iterable[DescribedOutput]) -> str:
     full = [output for output in outputs if output.documents]
     if any(output.is_record_set for output in full):
         return "json"
-    return max(("parquet", "json"), key=list(map(_builder, full)).count)
+    return max(("parquet", "json"), key=[output.builder for output in full].count)
 
 
 def _load_others(outputs: list[DescribedOutput], builder: str) -> str:
