@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import re
 import sqlite3
@@ -18,7 +19,6 @@ from typing import Any
 
 import orjson
 
-from so2docs.dump.storage import FileIdentity, identify
 from so2docs.extensions.formulas import formula_sign
 from so2docs.extensions.serve.query import (
     COMMON,
@@ -558,12 +558,13 @@ def _stem(language: str, word: str) -> str:
     return str(stemmer(_STEMMERS[language]).stemWord(word)) if language in _STEMMERS else word
 
 
-def _identify(path: str) -> FileIdentity:
+def _identify(path: str) -> tuple[int, int, int]:
     """Identify a database, or raise `OutputError` if it was removed."""
     try:
-        return identify(path)
+        status = os.stat(path)
     except OSError as error:
         raise OutputError(f"{path}: was removed: {error.strerror}") from error
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _comma_separated(ids: Iterable[int]) -> str:
