@@ -131,6 +131,8 @@ def _from_json(entry: Field[Any], value: Any) -> Any:
         return empty.from_dict(value)
     if (kind := entry.metadata.get(_KIND)) is not None:
         return {name: kind.from_dict(part) for name, part in value.items()}
+    if isinstance(empty, Counter) and not all(isinstance(part, int) for part in value.values()):
+        raise TypeError(f"{entry.name} is {value!r}")
     return type(empty)(dict(value))
 
 
