@@ -12,6 +12,7 @@ from support.dumps import left_by, some_rows, write_dump
 from support.interruptions import Stop
 from support.messages import heard
 from support.packed import BZIP2, LZMA2, seven_zip
+from support.table_sites import SITE
 
 import so2docs
 from so2docs.spill import Spill
@@ -49,34 +50,50 @@ def utf_16(data: bytes) -> bytes:
     return data.decode().replace('"utf-8"', '"utf-16"').encode("utf-16")
 
 
-def site(data: bytes) -> dict[str, bytes]:
-    return {"Comments.xml": b"<comments>" + b" " * 50_000, "Posts.xml": data, "Tags.xml": b"<tags>"}
-
-
 FORMS: dict[str, Callable[[Path, bytes], object]] = {
     "a.gz": lambda path, data: path.write_bytes(gzip.compress(data)),
     "a.bz2": lambda path, data: path.write_bytes(bz2.compress(data)),
     "a.xz": lambda path, data: path.write_bytes(lzma.compress(data)),
     "utf-16.bz2": lambda path, data: path.write_bytes(bz2.compress(utf_16(data))),
-    "bzip2.7z": lambda path, data: seven_zip(path, site(data), BZIP2),
-    "lzma2.7z": lambda path, data: seven_zip(path, site(data), LZMA2),
 }
 
 
-@pytest.mark.parametrize("name", FORMS)
-def test_stopped_twice(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bytes are the same, and users are told that the stream is decompressed again."""
-    data = write_dump(tmp_path / "Posts.xml", *some_rows(600, body_bytes=200)).read_bytes()
-    source, output = tmp_path / name, tmp_path / "out" / "q.jsonl.gz"
-    output.parent.mkdir()
-    FORMS[name](source, data)
-    convert(source, output)
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out" / "q.jsonl.gz"
+
+
+def check_stopped_twice(
+    source: Path, output: Path, monkeypatch: pytest.MonkeyPatch, **options: Any
+) -> None:
+    """Check that the bytes are the same, and that the stream is decompressed again."""
+    convert(source, output, **options)
     expected = left_by(output)
-    for commits in (2, 1):
-        stop_after(commits, monkeypatch, source, output, force=True)
-    messages = convert(source, output, force=True)
-    assert any(f"{name} from its start" in line for line in messages)
+    for commits in (2, 9):
+        stop_after(commits, monkeypatch, source, output, force=True, **options)
+    messages = convert(source, output, force=True, **options)
+    assert any("decompressing" in line and "from its start" in line for line in messages)
     assert left_by(output) == expected
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_stopped_twice(
+    name: str, output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_dump(tmp_path / "Posts.xml", *some_rows(600, body_bytes=200)).read_bytes()
+    FORMS[name](tmp_path / name, data)
+    check_stopped_twice(tmp_path / name, output, monkeypatch, chunk_bytes=10_000)
+
+
+@pytest.mark.parametrize("filters", [BZIP2, LZMA2], ids=["bzip2", "lzma2"])
+def test_stopped_twice_in_an_archive(
+    filters: list[dict[str, Any]], output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables come before and after the posts, in several chunks each."""
+    files = {path.name: path.read_bytes() for path in sorted(SITE.glob("*.xml"))}
+    archive = seven_zip(tmp_path / "tea.7z", files, filters)
+    check_stopped_twice(archive, output, monkeypatch, nest="all", chunk_bytes=300)
 
 
 def test_an_error_has_its_place_after_a_restart(tmp_path: Path) -> None:
