@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import py7zr
 import pyarrow.parquet as pq
 import pytest
 from support.dumps import answer, question, row, write_dump
@@ -65,10 +66,12 @@ def sql_of(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def small_site(unpack: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample with texts that are hard for CSV, and rows whose post is missing."""
     folder = tmp_path_factory.mktemp("hard") / "tea.stackexchange.com"
-    shutil.copytree(unpack(CHECKOUT / "so2docs" / "sample" / "sample.stackexchange.com.7z"), folder)
+    sample = CHECKOUT / "so2docs" / "sample" / "sample.stackexchange.com.7z"
+    with py7zr.SevenZipFile(sample) as archive:
+        archive.extractall(folder)
     date = {"CreationDate": "2019-02-28T23:59:59.900"}
     event = {"PostId": 1, "UserId": 11, "PostHistoryTypeId": 5, **date}
     user = {"Reputation": 505, "LastAccessDate": date["CreationDate"], **date}
