@@ -1,4 +1,4 @@
-"""Commands on folders of outputs do the same as for one output, for each site."""
+"""Commands on several dumps, or on folders of outputs, do the same for each site as for one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.command import COMMAND, run
-from support.dumps import answer, question, write_dump
+from support.dumps import answer, question, row, write_dump
 from support.interruptions import wait_for
 from support.messages import heard
 from support.places import SAMPLES
@@ -302,3 +302,42 @@ def test_stopped(number: int, tmp_path: Path) -> None:
     assert "up to date" in states(results).values()
     for name in outputs(changes):
         assert contents(changes)[name] == contents(changes)[outputs(changes)[0]]
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> list[Path]:
+    """Two sites with posts and tags, and a name without a site."""
+    folders = [tmp_path / "dumps" / f"{site}.stackexchange.com" for site in ("beer", "tea", "x")]
+    for folder in folders[:2]:
+        write_dump(folder / "Posts.xml", question(1), question(2))
+        write_dump(folder / "Tags.xml", row(Id=1, TagName="a", Count=1))
+    return folders
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_tables_of_several_dumps(jobs: int, dumps: list[Path], tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    out = tmp_path / "out"
+    results = so2docs.for_each_site(so2docs.tables, dumps, out, jobs=jobs)
+    assert [one.state for one in results] == ["made", "made", "failed"]
+    for dump, result in zip(dumps[:2], results, strict=False):
+        assert result.result.columns()["rows"] == 3
+        so2docs.tables(dump, tmp_path / "alone", jobs=1)
+        for name in ("Posts.parquet", "Tags.parquet"):
+            alone, together = (path / name for path in (tmp_path / "alone", out / dump.name))
+            assert alone.read_bytes() == together.read_bytes()
+    again = so2docs.for_each_site(so2docs.tables, dumps[:2], out, jobs=jobs)
+    assert [one.state for one in again] == ["up to date"] * 2
+    words = ("tables", *dumps[:2], "--output-dir", out, "--jobs", "1", "--since", "2020")
+    other = run(*words, code=1)
+    assert other.stderr.splitlines()[-1] == "2 sites: 2 failed"
+    assert run(*words, "--update").stderr
+    with pytest.raises(so2docs.OptionError, match="since"):
+        so2docs.for_each_site(so2docs.tables, dumps[:2], out, since="never", jobs=1)
+
+
+def test_a_database_with_several_tables_counts_once(dumps: list[Path], tmp_path: Path) -> None:
+    [result] = so2docs.for_each_site(so2docs.tables, dumps[:1], tmp_path / "out", format="sqlite")
+    assert len(result.result) == 2
+    size = (tmp_path / "out" / dumps[0].name / "tables.db").stat().st_size
+    assert result.result.columns()["bytes"] == size
