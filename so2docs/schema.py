@@ -253,45 +253,6 @@ Explorer. The key of any other type is its number."""
 BOUNTY_TYPES = frozenset({8, 9})
 """Types of votes for bounties: offered on a question, or awarded to an answer."""
 
-HISTORY_TYPES = {
-    1: "InitialTitle",
-    2: "InitialBody",
-    3: "InitialTags",
-    4: "EditTitle",
-    5: "EditBody",
-    6: "EditTags",
-    7: "RollbackTitle",
-    8: "RollbackBody",
-    9: "RollbackTags",
-    10: "PostClosed",
-    11: "PostReopened",
-    12: "PostDeleted",
-    13: "PostUndeleted",
-    14: "PostLocked",
-    15: "PostUnlocked",
-    16: "CommunityOwned",
-    17: "PostMigrated",
-    18: "QuestionMerged",
-    19: "QuestionProtected",
-    20: "QuestionUnprotected",
-    21: "PostDisassociated",
-    22: "QuestionUnmerged",
-    24: "SuggestedEditApplied",
-    25: "PostTweeted",
-    31: "CommentsMovedToChat",
-    33: "PostNoticeAdded",
-    34: "PostNoticeRemoved",
-    35: "PostMigratedAway",
-    36: "PostMigratedHere",
-    37: "PostMergeSource",
-    38: "PostMergeDestination",
-    50: "BumpedByCommunity",
-    52: "BecameHotNetworkQuestion",
-    53: "RemovedFromHotNetworkQuestions",
-    66: "CreatedByAskWizard",
-}
-"""Names of event types, shortened: table PostHistoryTypes of the Stack Exchange Data Explorer."""
-
 TITLES, BODIES, TAGS = frozenset({1, 4, 7}), frozenset({2, 5, 8}), frozenset({3, 6, 9})
 CONTENT = TITLES | BODIES | TAGS
 """Types of events that contain a text of the post."""
@@ -299,22 +260,6 @@ CONTENT = TITLES | BODIES | TAGS
 STATES = frozenset({*range(10, 23), *range(33, 39)})
 """Types of events that change the state of a post: closed, deleted, locked, protected,
 community-owned, with a notice, migrated, merged, and the reverse of each."""
-
-CLOSE_REASONS = {
-    1: "Exact duplicate",
-    2: "Off-topic",
-    3: "Subjective and argumentative",
-    4: "Not a real question",
-    7: "Too localized",
-    10: "General reference",
-    20: "Noise or pointless",
-    101: "Duplicate",
-    102: "Off-topic",
-    103: "Needs details or clarity",
-    104: "Needs more focus",
-    105: "Opinion-based",
-}
-"""Reasons to close a question: table CloseReasonTypes of the Stack Exchange Data Explorer."""
 
 POSTS = Table(
     "posts",

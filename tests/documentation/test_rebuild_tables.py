@@ -27,10 +27,9 @@ from support.readers import import_reader
 from support.servers import Command, make_short_folder, run_postgres
 
 import so2docs
+from so2docs.extensions.event_names import CLOSE_REASONS, HISTORY_TYPES
 from so2docs.schema import (
-    CLOSE_REASONS,
     DUMP,
-    HISTORY_TYPES,
     LINK_TYPES,
     POSTS,
     TYPE_NAMES,

@@ -14,13 +14,12 @@ from typing import Any
 
 import orjson
 
+from so2docs.extensions.event_names import CLOSE_REASONS, HISTORY_TYPES
 from so2docs.parse.keys import BY_OPTED_OUT
 from so2docs.parse.posts import tags
 from so2docs.schema import (
     BODIES,
-    CLOSE_REASONS,
     CONTENT,
-    HISTORY_TYPES,
     OTHER,
     TABLES,
     TAGS,

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from so2docs.domain import license_at
 from so2docs.errors import RecipeError
+from so2docs.extensions.event_names import HISTORY_TYPES
 from so2docs.plugin import flag
-from so2docs.schema import CONTENT, HISTORY_TYPES, Row
+from so2docs.schema import CONTENT, Row
 
 Author = tuple[str, str | None]
 """Display name and profile URL."""
