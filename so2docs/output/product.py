@@ -59,7 +59,6 @@ class Product(Generic[Result]):
         path: The main file; `-` is standard output.
         provenance: The record of the requested product.
         inputs: Files that the product must not replace; None for an input that is not a file.
-        replaces: Whether an existing file will be replaced; known after `find`.
     """
 
     noun = "output"
@@ -70,7 +69,6 @@ class Product(Generic[Result]):
         self.path = path
         self.provenance = provenance
         self.inputs = tuple(inputs)
-        self.replaces = False
 
     @property
     def paths(self) -> list[str]:
@@ -126,7 +124,6 @@ class Product(Generic[Result]):
         """Return the result of the existing product; None if the product must be made."""
         if self.path != "-":
             check_replaceable(self.path)
-        self.replaces = force
         if force:
             return None
         comparison = self.compare()
@@ -135,8 +132,6 @@ class Product(Generic[Result]):
                 return self.load(record)
             except (AttributeError, KeyError, TypeError, ValueError):
                 comparison = Comparison("unknown", ", and the counts in its record are damaged")
-        # After a run was killed while renaming files, replace the files already renamed.
-        self.replaces = update or (comparison.state == "missing" and bool(self.existing_files()))
         if not update:
             self.refuse(comparison)
         return None
