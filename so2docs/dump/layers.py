@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import codecs
 import queue
+import select
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from typing import BinaryIO
 
 from so2docs.dump.compressed import BLOCK_BYTES, Parts, Read, is_damage
 from so2docs.dump.kinds import UNPACK, detect_encoding
@@ -35,6 +37,23 @@ def explain_damage(name: str, kind: str, error: Exception) -> DumpError:
     if "memory" in str(error).lower():  # Windows and dictionaries above the limits.
         problem, advice = "needs too much memory", UNPACK
     return ArchiveError(name, f"is {kind} that {problem} ({error})", advice=advice)
+
+
+def read_polled(file: BinaryIO) -> Parts:
+    """Yield the bytes of a pipe, which is not buffered, in blocks of any size.
+
+    A signal that arrives just before a read does not interrupt it. Therefore, `poll` waits for
+    data, and Python handles signals between polls.
+    """
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    while True:
+        while not poll.poll(_PATIENCE * 1000):
+            pass
+        data = file.read(BLOCK_BYTES)
+        if data == b"":
+            return
+        yield data or b""  # None if it does not block and another process took the data.
 
 
 class Stream:

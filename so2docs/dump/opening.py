@@ -6,8 +6,10 @@ is read as a stream: a compressed file, or a member of an archive, which may be 
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import select
 import stat
 import sys
 from contextlib import suppress
@@ -224,18 +226,24 @@ class TableFile:
     def _open_stream(self, threads: int, work_dir: str | None) -> StreamDump:
         # Only needed for streams.
         from so2docs.dump.compressed import read_blocks
-        from so2docs.dump.layers import Layers
+        from so2docs.dump.layers import Layers, read_polled
         from so2docs.dump.stream import StreamDump
         from so2docs.dump.unpacking import unpack
 
         layers, source, archive = Layers(self.name), self.source, self.source.archive()
+        pipe = None
         try:
             file = source.open() if archive is None else archive.file
             if archive is None:
                 if not source.is_stream:
                     layers.resources.enter_context(file)
-                layers.count(read_blocks(file.read), source.identity.size or None)
+                is_pipe = isinstance(file, io.FileIO) and hasattr(select, "poll")  # Not on Windows.
+                parts = read_polled(file) if is_pipe else read_blocks(file.read)
+                layers.count(parts, source.identity.size or None)
+                pipe = layers.top if is_pipe else None
             unpack(layers, self.table, archive, threads, work_dir)
+            if layers.top is not pipe:  # For a plain pipe, a thread takes 8 % more CPU time.
+                layers.read_ahead()
             identity = storage.identify(source.path, file) if source.is_file else storage.NO_FILE
             return StreamDump(layers, self.table, self.file, identity)
         except BaseException:

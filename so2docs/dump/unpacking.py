@@ -52,7 +52,6 @@ def unpack(
         else:
             layers.add(_DECOMPRESS[kind.extension](read), kind.name, kind.ratio)
     layers.decode()
-    layers.read_ahead()
 
 
 def open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:

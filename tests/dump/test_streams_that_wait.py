@@ -169,11 +169,14 @@ def test_a_signal_while_reading_a_pipe(
 
 
 @PIPES
-def test_a_signal_to_another_thread_while_reading_a_pipe() -> None:
+@pytest.mark.parametrize(
+    "reader", ["Stream(ReadAhead(file.read, list).parts())", "Stream(read_polled(file))"]
+)
+def test_a_signal_to_another_thread_while_reading_a_pipe(reader: str) -> None:
     """The signal does not wake the main thread; nor does a signal just before the wait."""
-    script = """
+    script = f"""
 import io, os, signal, threading, time
-from so2docs.dump.layers import ReadAhead, Stream
+from so2docs.dump.layers import ReadAhead, Stream, read_polled
 
 def interrupt():
     time.sleep(1)
@@ -182,7 +185,7 @@ def interrupt():
 
 pipe, _ = os.pipe()
 file = io.FileIO(pipe)
-stream = Stream(ReadAhead(file.read, list).parts())
+stream = {reader}
 threading.Thread(target=interrupt, daemon=True).start()
 try:
     stream.read(1)
@@ -192,6 +195,31 @@ except KeyboardInterrupt:
 """
     result = run_python("-c", script, timeout=60, encoding=None)
     assert result.stdout == b"interrupted"
+
+
+@PIPES
+def test_a_plain_pipe_is_read_without_a_thread(tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+
+    def write() -> None:
+        rng, at = random.Random(3), 0
+        with open(write_end, "wb", buffering=0) as pipe:
+            while at < len(DUMP):
+                at += pipe.write(DUMP[at : at + int(2 ** rng.uniform(0, 18))])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with open(read_end, "rb", buffering=0) as pipe:
+        [posts] = Source(pipe).find_to_convert([], {})
+        dump = posts.open()
+        rows = bytearray()
+        for chunk in dump.chunks(300_000, (), tmp_path):
+            assert "so2docs-stream" not in {thread.name for thread in threading.enumerate()}
+            with chunk.dump.open() as piece:
+                rows += piece.read()
+    writer.join()
+    dump.check_end()
+    assert dump.head + rows + b"</posts>" == DUMP.rstrip()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can enlarge a pipe")
