@@ -1,6 +1,6 @@
-"""Rules of Stack Exchange sites that are not in the dumps: licences, releases, host names.
+"""Rules of Stack Exchange sites that are not in the dumps: releases, host names, order of answers.
 
-The module also defines the format of dates and the order of answers. All functions are pure.
+The module also defines the format of dates. All functions are pure.
 """
 
 from __future__ import annotations
@@ -9,38 +9,12 @@ import re
 from hashlib import blake2b
 from typing import Any
 
-_LICENSES = (("2018-05-02", "4.0"), ("2011-04-08", "3.0"), ("", "2.5"))
-"""Versions of CC BY-SA, the latest first, each with the first day (UTC) on which content was
-licensed under it: https://stackoverflow.com/help/licensing."""
-
-_NAME = "CC BY-SA "
 _DAY = r"\d{4}-\d\d-\d\d"
-_LICENSE_DAY = re.compile(_DAY, re.ASCII)
 _DATE = re.compile(rf"{_DAY}T\d\d:\d\d:\d\d(\.\d{{1,3}})?", re.ASCII)
 MOMENT = re.compile(rf"({_DAY})T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:\.(\d{{1,3}}))?", re.ASCII)
 """A date of a dump in parts: day, hour, minute, second and milliseconds."""
 
 _TYPED_DATE = re.compile(rf"{_DAY}(T\d\d:\d\d(:\d\d(\.\d{{1,3}})?)?)?", re.ASCII)
-
-
-def license_at(date: object) -> str | None:
-    """Return the licence, such as `CC BY-SA 4.0`, of content created on a date; None if unknown."""
-    if not isinstance(date, str) or not _LICENSE_DAY.match(date):
-        return None
-    return _NAME + next(version for start, version in _LICENSES if date >= start)
-
-
-def license_url(name: str) -> str | None:
-    """Return the URL of a licence named as in `ContentLicense`; None if dumps do not use it."""
-    version = name.removeprefix(_NAME)
-    if name == version or version not in {licence for _, licence in _LICENSES}:
-        return None
-    return f"https://creativecommons.org/licenses/by-sa/{version}/"
-
-
-def licenses() -> list[tuple[str, str]]:
-    """Return all licences, the latest first, each with its first day (empty for the oldest)."""
-    return [(_NAME + version, start) for start, version in _LICENSES]
 
 
 def rank_by_votes(answer_id: int, score: int, accepted_id: int | None) -> tuple[bool, int]:
@@ -110,18 +84,6 @@ def site_host(name: str) -> str:
     site, dot, domain = host.partition(".")
     is_renamed = domain in ("stackexchange.com", "meta.stackexchange.com")
     return f"{_RENAMED.get(site, site)}{dot}{domain}" if is_renamed else host
-
-
-_LANGUAGES = {"es.stackoverflow", "ja.stackoverflow", "pt.stackoverflow", "ru.stackoverflow",
-              "rus.stackexchange"}  # fmt: skip
-"""Sites in languages other than English. Sites about a language, such as `spanish`, mix that
-language with English, and count as English."""
-
-
-def site_language(host: str) -> str:
-    """Return the language of a site and of its meta site, as a BCP 47 tag."""
-    name = host.removesuffix(".com").replace(".meta.", ".")
-    return name[:2] if name in _LANGUAGES else "en"
 
 
 FIRST_FABRICATED_ID = 1_000_000_001

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from so2docs import domain
+from so2docs.extensions import site_facts
 
 
 @pytest.mark.parametrize(
@@ -18,20 +19,20 @@ from so2docs import domain
     ],
 )
 def test_the_licence_of_a_date(date: str, version: str) -> None:
-    assert domain.license_at(date) == f"CC BY-SA {version}"
-    assert domain.license_url(f"CC BY-SA {version}") == (
+    assert site_facts.license_at(date) == f"CC BY-SA {version}"
+    assert site_facts.license_url(f"CC BY-SA {version}") == (
         f"https://creativecommons.org/licenses/by-sa/{version}/"
     )
 
 
 @pytest.mark.parametrize("date", [None, "", "soon", 2018, {"$date": "2018-05-02T00:00:00.000Z"}])
 def test_no_licence_without_a_date(date: object) -> None:
-    assert domain.license_at(date) is None
+    assert site_facts.license_at(date) is None
 
 
 @pytest.mark.parametrize("name", ["", "MIT", "CC BY-SA 9", "CC BY-SA ", "4.0", "CC BY-SA 4.0/../x"])
 def test_other_licences_have_no_address(name: str) -> None:
-    assert domain.license_url(name) is None
+    assert site_facts.license_url(name) is None
 
 
 def test_the_accepted_answer_is_first_then_the_highest_score() -> None:
@@ -77,4 +78,4 @@ def test_former_hosts_of_a_site(names: list[str], host: str) -> None:
     ],
 )
 def test_languages_of_sites(host: str, language: str) -> None:
-    assert domain.site_language(host) == language
+    assert site_facts.site_language(host) == language

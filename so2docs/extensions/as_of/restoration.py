@@ -16,11 +16,12 @@ from html import escape
 import orjson
 
 from so2docs.counts import RowCounts, TableCounts
-from so2docs.domain import license_at, site_host
+from so2docs.domain import site_host
 from so2docs.extensions.as_of.existence import Existence
 from so2docs.extensions.as_of.records import LATER, LATER_VOTE, MERGE, REVISION
 from so2docs.extensions.as_of.rendering import Renderer
 from so2docs.extensions.formulas import formula_sign
+from so2docs.extensions.site_facts import license_at
 from so2docs.merge import BlockData
 from so2docs.options.table import Options
 from so2docs.parse import bodies

@@ -12,12 +12,12 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from so2docs.domain import license_at, licenses, site_language
 from so2docs.escape import to_yaml
 from so2docs.extensions.cards.columns import describe_columns
 from so2docs.extensions.cards.manifest import Manifest
 from so2docs.extensions.cards.outputs import TRAIN, DescribedOutput
 from so2docs.extensions.json_schema import describe_record
+from so2docs.extensions.site_facts import license_at, licenses, site_language
 from so2docs.options.option import WHOLE
 from so2docs.options.request import recorded_options
 from so2docs.options.table import OPTIONS, Options

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from so2docs.domain import license_at
 from so2docs.errors import RecipeError
 from so2docs.extensions.event_names import HISTORY_TYPES
+from so2docs.extensions.site_facts import license_at
 from so2docs.plugin import flag
 from so2docs.schema import CONTENT, Row
 

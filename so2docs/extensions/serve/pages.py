@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from so2docs.domain import licenses
 from so2docs.extensions.formulas import without_cut_formula
 from so2docs.extensions.serve import thread
 from so2docs.extensions.serve.bodies import Renderer
@@ -33,6 +32,7 @@ from so2docs.extensions.serve.store import (
     Store,
     search,
 )
+from so2docs.extensions.site_facts import licenses
 
 _TAGS = 12
 

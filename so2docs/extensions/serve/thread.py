@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from so2docs.domain import license_at, license_url
 from so2docs.extensions.serve.bodies import Renderer
+from so2docs.extensions.site_facts import license_at, license_url
 
 Values = dict[str, Any]
 

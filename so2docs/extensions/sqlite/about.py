@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import orjson
 
-from so2docs.domain import site_language
 from so2docs.errors import explain
+from so2docs.extensions.site_facts import site_language
 from so2docs.output.provenance import load
 from so2docs.plugin import OutputError, Provenance, flag
 from so2docs.schema import Table
