@@ -128,6 +128,8 @@ class Store:
         self._free: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._file = _identify(about.path)
         self.sign = formula_sign(about.host or "")
+        # Report a damaged database before it is served.
+        self._value("SELECT Body FROM Posts ORDER BY Id LIMIT 1")
 
     def has(self, table: str) -> bool:
         """Whether the database has a table of the dump, by its name in options."""
