@@ -212,7 +212,11 @@ def _set_chunk_bytes(chunk_bytes: int) -> None:
         if value is so2docs.convert:
             names[name] = partial(value, chunk_bytes=chunk_bytes)
         elif value is find_hook:
-            names[name] = lambda hook: partial(find_hook(hook), chunk_bytes=chunk_bytes)
+            names[name] = lambda hook: (
+                lambda function, *paths, **options: find_hook(hook)(
+                    function.func, *paths, chunk_bytes=chunk_bytes, **options
+                )
+            )
 
 
 def _count_steps(stop_at: int | None) -> Callable[[], int]:

@@ -103,18 +103,18 @@ def convert_validated(
         with _explain_dump_errors(names, options), explain():
             files = _plan(source, options, run, names, card, is_alone=is_alone)
 
-            def finish(report: Report) -> None:
-                if card is not None and report.is_new:
+            def finish(report: Report, *, is_found: bool = False) -> None:
+                if card is not None and not is_found:
                     card.write_manifest(names, [file.file for file in files])
                 elif card is not None:
                     card.complete_manifest(report.output)
                 if card is not None and is_alone:
                     card.describe_folder(card.folder_of_card(names), force=run.force)
-                if report.is_new:
+                if not is_found:
                     report.seconds = time.perf_counter() - begun
                     is_file = os.path.isfile(report.dump)
                     report.file_bytes = os.path.getsize(report.dump) if is_file else 0
-                if report.is_new or not _has_report(report, run.report):
+                if not is_found or not _has_report(report, run.report):
                     write_report(run.report, report.as_dict())
 
             return _run(files, options, run, names, finish)
@@ -177,7 +177,7 @@ def _run(
     options: Options,
     run: RunOptions,
     names: OutputPaths,
-    finish: Callable[[Report], None],
+    finish: Callable[..., None],
 ) -> Report:
     """Run both passes unless the output is up to date, and return the report.
 
@@ -186,8 +186,8 @@ def _run(
         options: Options of the conversion.
         run: Options of the run.
         names: Paths of the output.
-        finish: Called with the report once the output is complete or found up to date, before the
-            spill is removed, so that a conversion killed in the call can be resumed.
+        finish: Called with the report once the output is complete, before the spill is removed, so
+            that a conversion killed in the call can be resumed; or with `is_found` if up to date.
     """
     is_once = _is_once(files)
     output = OutputOfConversion(names, Provenance.of(files, options))
@@ -195,7 +195,7 @@ def _run(
         existing = output.find(force=run.force, update=run.update)
         if existing is not None:
             output.clean_up()
-            finish(existing)
+            finish(existing, is_found=True)
             return existing
     with opened_spill(names, restart=run.restart or is_once, is_once=is_once) as spill:
         with explain():
