@@ -104,12 +104,13 @@ def convert_validated(
             files = _plan(source, options, run, names, card, is_alone=is_alone)
 
             def finish(report: Report, *, is_found: bool = False) -> None:
-                if card is not None and not is_found:
-                    card.write_manifest(names, [file.file for file in files])
-                elif card is not None:
-                    card.complete_manifest(report.output)
-                if card is not None and is_alone:
-                    card.describe_folder(card.folder_of_card(names), force=run.force)
+                if card is not None:
+                    if is_found:
+                        card.complete_manifest(report.output)
+                    else:
+                        card.write_manifest(names, [file.file for file in files])
+                    if is_alone:
+                        card.describe_folder(card.folder_of_card(names), force=run.force)
                 if not is_found:
                     report.seconds = time.perf_counter() - begun
                     is_file = os.path.isfile(report.dump)

@@ -277,7 +277,7 @@ def _read_license(source: SourceFile) -> str | None:
         path = os.path.join(os.path.dirname(source.path), _LICENSE_FILE)
         if not source.is_plain or not os.path.isfile(path):
             return None
-        with open(path, "rb") as file:
+        with SourceFile(path).open() as file:
             data = file.read(_MOST_LICENSE)
     else:
         entries = {os.path.basename(entry.name).lower(): entry for entry in archive.entries}

@@ -52,7 +52,7 @@ _TABLES = {
 """Tables, with the names by which the page `about` lists missing ones."""
 
 Values = dict[str, Any]
-Place = tuple[int, int, int]
+Paging = tuple[int, int, int]
 """Number of a page of a list, number of rows on all pages, and number of rows on a page."""
 
 
@@ -127,7 +127,7 @@ class Pages:
         self,
         name: str,
         rows: list[Values],
-        place: Place,
+        paging: Paging,
         query: Values,
         **values: Any,
     ) -> Response:
@@ -136,11 +136,11 @@ class Pages:
         Args:
             name: Name of the list, of its template and its path.
             rows: The rows of the page.
-            place: The page and the list.
+            paging: The page and the list.
             query: URL parameters to keep in links to other pages.
             values: Other values for the template.
         """
-        links = page_links(f"{self.base}/{name}", query, place)
+        links = page_links(f"{self.base}/{name}", query, paging)
         return self._answer(f"{name}.html", {"rows": rows, **query, **values, **links})
 
     def common(self) -> Values:
@@ -258,8 +258,8 @@ class Pages:
         sort = _choice(request, "sort", tuple(USER_SORTS))
         page = page_number(request)
         rows, count = self.store.users(like, sort, page)
-        place, query = (page, count, USERS_PAGE), {"like": like, "sort": sort}
-        return self._list("users", rows, place, query, title="Users", sorts=list(USER_SORTS))
+        paging, query = (page, count, USERS_PAGE), {"like": like, "sort": sort}
+        return self._list("users", rows, paging, query, title="Users", sorts=list(USER_SORTS))
 
     def user(self, request: Request) -> Response:
         """Show a user with their best or latest questions and answers."""
@@ -436,13 +436,13 @@ def _search(
     }
 
 
-def page_links(path: str, query: Values, place: Place, most: int = MOST_PAGES) -> Values:
+def page_links(path: str, query: Values, paging: Paging, most: int = MOST_PAGES) -> Values:
     """Return what a page of a list shows of the others.
 
     Args:
         path: Path of the list.
         query: URL parameters to keep in links; those that are None or empty are left out.
-        place: The page and the list.
+        paging: The page and the list.
         most: Number of the last page that can be requested.
 
     Returns:
@@ -455,7 +455,7 @@ def page_links(path: str, query: Values, place: Place, most: int = MOST_PAGES) -
         given = {name: value for name, value in parameters.items() if value}
         return f"{path}?{urlencode(given, quote_via=quote)}" if given else path
 
-    page, count, size = place
+    page, count, size = paging
     pages = max(1, -(-count // size))
     return {
         "count": count,

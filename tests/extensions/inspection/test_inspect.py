@@ -7,6 +7,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from support.command import run
@@ -15,6 +16,7 @@ from support.packed import BZIP2, seven_zip, zipped
 from support.places import SAMPLES
 
 import so2docs
+from so2docs.dump import storage
 
 SITE = SAMPLES / "site"
 Change = Callable[[str], str]
@@ -138,6 +140,23 @@ def test_reads_the_license_next_to_unpacked_tables(tmp_path: Path) -> None:
     inspection = so2docs.inspect(site, jobs=1)
     assert {file.license for file in inspection.files} == {"CC BY-SA"}
     assert inspection.release == "2024-06-30"
+
+
+def test_an_unreadable_license_is_a_remark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = write(tmp_path / "tea")
+    (site / "license.txt").write_text("CC BY-SA")
+    opened = storage.open_file
+
+    def open_file(path: str) -> BinaryIO:
+        if path.endswith("license.txt"):
+            raise PermissionError(13, "Permission denied", path)
+        return opened(path)
+
+    monkeypatch.setattr(storage, "open_file", open_file)
+    inspection = so2docs.inspect(site, jobs=1)
+    assert inspection.is_sound
+    [remark] = {remark for remark in inspection.remarks if "license.txt" in remark}
+    assert "cannot be read: Permission denied" in remark
 
 
 def test_names_empty_columns(tmp_path: Path) -> None:
