@@ -18,8 +18,8 @@ demo: $(VENV)/installed
 test: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(PYTEST) -m "not long and not $(ELSEWHERE)" --durations 15 --durations-min 2
+	$(BIN)/mypy & types=$$!; $(PYTEST) -m "not long and not $(ELSEWHERE)" --durations 15 --durations-min 2 \
+	  && wait $$types  # One process checks types while the tests are collected.
 
 # Each process takes neighbouring tests, which share fixtures, and then those that are left.
 PYTEST = $(BIN)/pytest -n auto --dist worksteal
