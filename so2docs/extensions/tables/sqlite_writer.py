@@ -74,7 +74,6 @@ def connect(part: str) -> sqlite3.Connection:
         "synchronous=OFF",
         "locking_mode=EXCLUSIVE",
         f"cache_size=-{_CACHE_KIB}",
-        "threads=2",
     ):
         connection.execute(f"PRAGMA {setting}").fetchall()
     connection.execute("BEGIN")

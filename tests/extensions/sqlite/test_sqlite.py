@@ -401,3 +401,23 @@ print(peak_memory(), written)
         assert written < 2.5 * path.stat().st_size
     assert peaks[1] < peaks[0] * 1.15
     assert peaks[1] < 256 * 1024 * 1024
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="needs resource")
+def test_sorting_for_an_index_takes_no_more_than_the_page_cache(tmp_path: Path) -> None:
+    """Threads that sort would each hold as much as the page cache."""
+    script = """
+import sys
+from resource import RUSAGE_SELF, getrusage
+from so2docs.extensions.tables import sqlite_writer
+connection = sqlite_writer.connect(sys.argv[1])
+connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER, c TEXT, d INTEGER)")
+rows = ((n, n * 7919 % 999_983, f"2016-01-01T00:00:{n:07}", n % 97) for n in range(2_400_000))
+connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+before = getrusage(RUSAGE_SELF).ru_maxrss
+connection.execute("CREATE INDEX i ON t (b, c, d)")
+print((getrusage(RUSAGE_SELF).ru_maxrss - before) // 1024, sqlite_writer._CACHE_KIB // 1024)
+"""
+    grown, cache = map(int, run_python("-c", script, tmp_path / "d.db").stdout.split())
+    assert grown < 2 * cache, grown
