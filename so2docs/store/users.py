@@ -34,7 +34,7 @@ CLASS_BITS = 2
 _COUNTS = b",".join(b'"%b":%%d' % name.encode() for name in BADGE_CLASSES.values())
 _BADGES = b'"%b":{%b}}' % (BADGES.key.encode(), _COUNTS)
 
-_WINDOW = 16 * 1024
+_WINDOW = 2 * 1024
 _NOWHERE = -1
 
 
