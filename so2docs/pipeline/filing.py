@@ -52,7 +52,7 @@ from so2docs.store.users import CLASS_BITS
 _FULL_BLOCK = 512 * 1024
 _FLUSH_EVERY = 4 * 1024 * 1024
 _MOST_BUFFERED = 48 * 1024 * 1024
-_MOST_KEYS = 16 * 1024 * 1024
+_MOST_KEYS = 8 * 1024 * 1024
 _MOST_COUNTS = 1 << 17
 _BADGE_COLUMNS = (b"Id", b"UserId", b"Class", b"Other"), bytes([1, 1, 1, 5])
 
@@ -382,11 +382,15 @@ class NestedSink(RowSink):
 
     def flush(self) -> None:
         """Write the records if there are enough."""
-        self.look_up()
         if not self._counts:
+            self.look_up()
             super().flush()
+            return
         # Count the bytes of keys: votes have no JSON, and bounties are in separate blocks.
-        elif sum(len(bucket.keys) for bucket in self.buffer.buckets.values()) >= _MOST_KEYS:
+        sizes = [len(keys) for keys, _ in self._read]
+        sizes += [len(bucket.keys) for bucket in self.buffer.buckets.values()]
+        if sum(sizes) >= _MOST_KEYS:
+            self.look_up()
             self._write(0)
             self._write_buckets(self._bounties, 0)
 

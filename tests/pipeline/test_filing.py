@@ -12,10 +12,12 @@ from support.dumps import question, row, write_dump
 import so2docs
 from so2docs.dump.dump import SLICE_BYTES
 from so2docs.parse import core
+from so2docs.pipeline import filing
 from so2docs.store import id_map
 
 POSTS = 600
 COMMENTS = 3_000
+VOTES = 20_000
 
 pytestmark = pytest.mark.skipif(core.built() == "python", reason="no compiled core")
 
@@ -35,11 +37,8 @@ def site(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_each_block_of_the_map_is_read_once_for_many_slices(
-    site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    comments = site / "Comments.xml"
-    comments.write_bytes(comments.read_bytes().replace(b"'", b'"'))
+def read_of_the_map(site: Path, table: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Nest a table, and return where the map of posts is read, with a small cache."""
     monkeypatch.setattr(id_map, "_MOST_KNOWN", 1)
     read: list[int] = []
     plain, finish_map = id_map.read_at, id_map.IdMapWriter.finish
@@ -55,10 +54,28 @@ def test_each_block_of_the_map_is_read_once_for_many_slices(
 
     monkeypatch.setattr(id_map.IdMapWriter, "finish", finish)
     monkeypatch.setattr(id_map, "read_at", read_at)
-    report = so2docs.convert(site, site / "o.jsonl.gz", nest="comments", core="compiled", jobs=1)
-    assert report.tables["comments"].nested == COMMENTS
-    blocks = -(-POSTS // id_map._BLOCK)
-    assert sum(offset < POSTS * 16 for offset in read) == blocks
+    report = so2docs.convert(site, site / "o.jsonl.gz", nest=table, core="compiled", jobs=1)
+    assert report.tables[table].nested == report.tables[table].rows
+    return [offset for offset in read if offset < POSTS * 16]
+
+
+def test_each_block_of_the_map_is_read_once_for_many_slices(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comments = site / "Comments.xml"
+    comments.write_bytes(comments.read_bytes().replace(b"'", b'"'))
+    assert len(read_of_the_map(site, "comments", monkeypatch)) == -(-POSTS // id_map._BLOCK)
+
+
+def test_each_block_of_the_map_is_read_once_for_the_votes_of_a_chunk(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are short: a few slices have fewer votes than the map of a large site has blocks."""
+    votes = (row(Id=n, PostId=n * 7 % POSTS + 1, VoteTypeId=2) for n in range(VOTES))
+    write_dump(site / "Votes.xml", *votes)
+    assert (site / "Votes.xml").stat().st_size > 3 * SLICE_BYTES
+    monkeypatch.setattr(filing, "_FLUSH_EVERY", SLICE_BYTES)
+    assert len(read_of_the_map(site, "votes", monkeypatch)) == -(-POSTS // id_map._BLOCK)
 
 
 def test_slices_of_either_core_stay_in_order(site: Path) -> None:
