@@ -35,17 +35,6 @@ def test_other_licences_have_no_address(name: str) -> None:
     assert site_facts.license_url(name) is None
 
 
-def test_the_accepted_answer_is_first_then_the_highest_score() -> None:
-    scores = {0: 1, 1: 5, 2: -3, 3: 5}
-
-    def ranked(accepted: int | None) -> list[int]:
-        return sorted(scores, key=lambda n: (*domain.rank_by_votes(n, scores[n], accepted), n))
-
-    assert ranked(2) == [2, 1, 3, 0]
-    assert ranked(0) == [0, 1, 3, 2]
-    assert ranked(None) == ranked(9) == [1, 3, 0, 2]
-
-
 @pytest.mark.parametrize(
     ("names", "host"),
     [
