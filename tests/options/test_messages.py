@@ -113,6 +113,7 @@ MESSAGES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"spill_budget": ""}, "spill_budget is ''; .* 2GB"),
         ({"spill_budget": "-1"}, "spill_budget is '-1'; .* 2GB"),
         ({"spill_budget": "1XB"}, "spill_budget is '1XB'; .* 2GB"),
+        ({"core": "rust"}, "core is 'rust'; it must be one of: auto, python, compiled"),
     ],
     "q.json": [
         ({"format": "jsonl"}, "format='jsonl' contradicts the name"),

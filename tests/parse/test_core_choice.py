@@ -47,14 +47,6 @@ def test_auto_is_python_without_a_compiled_core(monkeypatch: pytest.MonkeyPatch)
         core.choose_core("compiled")
 
 
-def test_another_name_is_refused(tmp_path: Path) -> None:
-    output = str(tmp_path / "questions.jsonl.gz")
-    with pytest.raises(so2docs.OptionError, match="core is 'rust'"):
-        so2docs.convert(SAMPLES / "posts.xml", output, core="rust")  # type: ignore[arg-type]
-    assert run("convert", SAMPLES / "posts.xml", output, "--core", "rust").returncode == 2
-    assert list(tmp_path.iterdir()) == []
-
-
 @either
 def test_the_report_names_the_core(name: Core, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
@@ -62,11 +54,6 @@ def test_the_report_names_the_core(name: Core, tmp_path: Path) -> None:
     assert report.core == name
     result = run("convert", SAMPLES / "posts.xml", output, "--core", name, "--force")
     assert f"{name} core)" in result.stderr
-
-
-def test_the_command_names_the_core() -> None:
-    version = f"so2docs {so2docs.__version__} ({core.built()} core)\n"
-    assert run("--version").stdout == version
 
 
 @needs_compiled
