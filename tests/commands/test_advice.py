@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -17,11 +16,6 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.output.part_files import REPORT, check_own
-
-
-def test_a_report_on_standard_output(tmp_path: Path) -> None:
-    result = run("convert", SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", "--report", "-", code=0)
-    assert json.loads(result.stdout)["questions"] == 8
 
 
 def test_other_options_after_a_kill_at_the_end(tmp_path: Path) -> None:
@@ -117,9 +111,7 @@ WRONG_USAGE = [
     ("convert posts.xml .", "did you mean ./questions.jsonl.gz, or, for several dumps, --outp"),
     ("convert posts.xml b.jsonl.gz --recipe beir", "writes a folder, but b.jsonl.gz is"),
     ("convert posts.xml s3://bucket/o.jsonl", "outputs are local files"),
-    ("convert posts.xml o.jsonl --limit 0", "--limit is 0; it must be 1 or more"),
     ("convert posts.xml o.jsonl --nest vote", "did you mean votes?"),
-    ("convert posts.xml o.jsonl --all-tags", "--all-tags needs --tag"),
     ("convert posts.xml o.jsonl --body mardown", "did you mean markdown?"),
     ("convert posts.xml o.jsonl --recipe sftt", "did you mean sft?"),
     ("convert posts.xml o.jsonl --recipe no.module:f", "check its name, and install it or put"),
