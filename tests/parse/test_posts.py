@@ -48,11 +48,6 @@ def test_any_row(row: dict[str, str]) -> None:
         assert rank == (ranked if isinstance(ranked, int) else unranked)
 
 
-def test_tags() -> None:
-    cases = {"": [], "a": ["a"], "|a|": ["a"], "<a>": ["a"], "|a|b|": ["a", "b"], "|": ["|"]}
-    assert {text: posts.tags(text) for text in cases} == cases
-
-
 def test_malformed_line() -> None:
     assert json.loads(posts.malformed_line(7, b"<row \xff")) == {
         "reason": "malformed_row",
