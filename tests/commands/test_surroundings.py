@@ -122,7 +122,7 @@ SURROUNDINGS = {
     "no affinity": Surrounding(prelude="del os.sched_getaffinity"),
     "no pandas": Surrounding(prelude=WITHOUT_PANDAS),
 }
-ALWAYS = ("C locale", "few open files", "no streams", "no locks", "no docstrings")
+ALWAYS = ("C locale", "no streams", "no locks")
 """Surroundings that are tested in every run."""
 
 

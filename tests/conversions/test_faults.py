@@ -51,7 +51,7 @@ def rounds(*options: str, before: str = "") -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("jobs", "count"), [("1", "1000" if LONG else "30"), ("2", "1000" if LONG else "40")]
+    ("jobs", "count"), [("1", "1000" if LONG else "15"), ("2", "1000" if LONG else "40")]
 )
 def test_random_faults(jobs: str, count: str) -> None:
     result = rounds("--seed", SEED, "--rounds", count, "--jobs", jobs)
@@ -97,7 +97,7 @@ def test_a_rival_with_the_same_options_writes_the_same_files() -> None:
 @needs_gcc
 @pytest.mark.long
 def test_failing_system_calls() -> None:
-    result = rounds("--calls", "--seed", SEED, "--rounds", "2000" if LONG else "30")
+    result = rounds("--calls", "--seed", SEED, "--rounds", "2000" if LONG else "15")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "again: exit 0" in result.stdout
 

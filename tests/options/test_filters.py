@@ -109,7 +109,7 @@ def whole(
     """A published dump, all its documents, and the report of their conversion."""
     folder = tmp_path_factory.mktemp("whole")
     dump = folder / "Posts.xml"
-    packed = dumps / "dba.meta-2024-04" / "Posts.xml.gz"
+    packed = dumps / "linguistics.meta-2020-12" / "Posts.xml.gz"
     dump.write_bytes(gzip.decompress(packed.read_bytes()))
     return dump, *convert(dump, folder / "complete.jsonl")
 

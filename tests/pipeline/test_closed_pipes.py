@@ -78,14 +78,15 @@ def test_a_reader_leaving_after_one_line(dump: Path, tmp_path: Path) -> None:
     assert end_of(running) == (141, "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(20 if LONG else 1))
 @pytest.mark.parametrize(
     ("form", "sent", "code"),
     [
         ("stdout", signal.SIGKILL, 1),
-        pytest.param("stdout", signal.SIGINT, 130, marks=pytest.mark.long),
-        pytest.param("uncompressed", signal.SIGTERM, 143, marks=pytest.mark.long),
-        pytest.param("split", signal.SIGKILL, 1, marks=pytest.mark.long),
+        ("stdout", signal.SIGINT, 130),
+        ("uncompressed", signal.SIGTERM, 143),
+        ("split", signal.SIGKILL, 1),
     ],
 )
 def test_stopped_at_any_moment(

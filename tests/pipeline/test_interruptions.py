@@ -96,6 +96,7 @@ def output(tmp_path: Path) -> Path:
     return folder / "questions.jsonl.gz"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(24 if LONG else 1))
 def test_killed_at_any_moment(
     seed: int, dump: Path, output: Path, undisturbed: Undisturbed

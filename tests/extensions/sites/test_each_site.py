@@ -224,7 +224,7 @@ def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     _, new = quarters
     empty = tmp_path / "empty"
     empty.mkdir()
-    results = so2docs.for_each_site(so2docs.diff, (empty, new), tmp_path / "changes")
+    results = so2docs.for_each_site(so2docs.diff, (empty, new), tmp_path / "changes", jobs=1)
     assert set(states(results).values()) == {"new"}
     lines = gzip.decompress((tmp_path / "changes" / "beer.jsonl.gz").read_bytes()).splitlines()
     documents = [json.loads(line)["document"] for line in lines[:-1]]
