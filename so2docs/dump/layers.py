@@ -112,63 +112,55 @@ class Stream:
             self._parts.close()
 
 
-class ReadAhead:
-    """Reads a file in a thread, several blocks ahead.
+def read_ahead(read: Read, close: Callable[[], object]) -> Parts:
+    """Yield the blocks of a file, which a thread reads several blocks ahead.
 
     Decompressors release the GIL, so the thread runs in parallel with the reader. If it is faster
-    than the workers, it waits until a block is taken.
+    than the workers, it waits until a block is taken. The first part, which is empty, starts it.
 
     Args:
         read: Reads from the file.
-        close: Closes the file. If the thread is still reading, it calls this function when it ends.
+        close: Closes the file. A thread that still reads when the generator is closed calls this
+            function when it ends; if it waits for a pipe, it ends with the process.
     """
+    blocks: queue.Queue[bytes | BaseException] = queue.Queue(_BLOCKS)
+    stopped = threading.Event()
 
-    def __init__(self, read: Read, close: Callable[[], object]) -> None:
-        self._read, self._close = read, close
-        self._blocks: queue.Queue[bytes | BaseException] = queue.Queue(_BLOCKS)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="so2docs-stream", daemon=True)
-
-    def parts(self) -> Parts:
-        """Start the thread, and yield its blocks; raise its error.
-
-        Python handles signals before it waits for a lock and while it waits, but misses signals
-        that arrive in between, or in another thread. The timeout lets it handle these as well.
-        """
-        self._thread.start()
-        while True:
-            try:
-                block = self._blocks.get(timeout=_PATIENCE)
-            except queue.Empty:
-                continue
-            if isinstance(block, BaseException):
-                raise block
-            if not block:
-                return
-            yield block
-
-    def _run(self) -> None:
+    def run() -> None:
         try:
-            while not self._stopped.is_set():
-                self._blocks.put(block := self._read(BLOCK_BYTES))
+            while not stopped.is_set():
+                blocks.put(block := read(BLOCK_BYTES))
                 if not block:
                     break
         except BaseException as error:
-            self._blocks.put(error)
-        if self._stopped.is_set():
+            blocks.put(error)
+        if stopped.is_set():
             with suppress(OSError):  # There is no reader left to report an error to.
-                self._close()
+                close()
 
-    def close(self) -> None:
-        """Stop the thread; a thread that is waiting for a pipe ends with the process."""
-        self._stopped.set()
+    thread = threading.Thread(target=run, name="so2docs-stream", daemon=True)
+    thread.start()
+    try:
+        block: bytes | BaseException = b""
+        yield block
+        while True:
+            # Python handles signals before it waits for a lock and while it waits, but misses
+            # those that arrive in between, or in another thread: the timeout lets it handle them.
+            with suppress(queue.Empty):
+                block = blocks.get(timeout=_PATIENCE)
+                if isinstance(block, BaseException):
+                    raise block
+                if not block:
+                    return
+                yield block
+    finally:
+        stopped.set()
         with suppress(queue.Empty):
             while True:  # The thread may wait for space.
-                self._blocks.get_nowait()
-        if self._thread.is_alive():
-            self._thread.join(_LONGEST_WAIT)
-        if not self._thread.is_alive():
-            self._close()
+                blocks.get_nowait()
+        thread.join(_LONGEST_WAIT)
+        if not thread.is_alive():
+            close()
 
 
 class Layers:
@@ -178,29 +170,19 @@ class Layers:
         name: Name as the user wrote it, for messages.
         resources: What `close` closes, such as a file.
         top: The top layer.
-        counted: The layer whose bytes measure progress: the file, or a member of an archive.
-        total: Size of the layer `counted` in bytes; None if unknown.
         expected: Size of the decompressed dump, known or estimated; None if unknown.
         encoding: Encoding of the dump.
         repaired: Number of characters that the decoder replaced so far.
     """
 
     top: Stream
-    counted: Stream
-    total: int | None
-    expected: int | None
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.resources = ExitStack()
+        self.expected: int | None = None
         self.encoding = "utf-8"
         self.repaired = 0
-
-    def count(self, parts: Parts, size: int | None, kind: str = "") -> None:
-        """Add the layer by which progress is counted, with its size if it is known."""
-        self.total = self.expected = size
-        self.add(parts, kind)
-        self.counted = self.top
 
     def add(self, parts: Parts, kind: str = "", ratio: float = 1.0) -> None:
         """Add a layer that reads the top layer.
@@ -239,10 +221,10 @@ class Layers:
 
     def read_ahead(self) -> None:
         """Read the layers in a thread from now on."""
-        ahead = ReadAhead(self.top.read, self.resources.close)
+        parts = read_ahead(self.top.read, self.resources.close)
+        next(parts)
         self.resources = ExitStack()
-        self.resources.callback(ahead.close)
-        self.add(ahead.parts())
+        self.add(parts)
 
     def close(self) -> None:
         """Close resources in reverse order of opening."""

@@ -168,7 +168,6 @@ class StreamDump:
         self._start = prolog.start
         self._rows = StreamedRows(self.path, layers.top, prolog, table)
         self._error: DumpError | None = None
-        self._positions: dict[int, int] = {}
         self._shown = 0
         self._folder: Path | None = None
         self._free: list[Path] = []
@@ -186,6 +185,7 @@ class StreamDump:
         """
         self._folder = folder / PIECES
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(exist_ok=True)
         number, offset = 0, self._start
         try:
             while not self._rows.at_end:
@@ -193,10 +193,9 @@ class StreamDump:
                 if number in done_chunks:
                     length = self._rows.copy(target, len)
                 else:
-                    path = self._free.pop() if self._free else self._new_piece(number)
-                    piece = self._piece(path, offset, target)
+                    path = self._folder / f"{number:06}{PIECE_END}"
+                    piece = self._piece(self._free.pop() if self._free else path, offset, target)
                     length = piece.end
-                    self._positions[number] = self.layers.counted.count
                     if length:
                         yield Chunk(number, piece, 0, length)
                 offset += length
@@ -206,14 +205,6 @@ class StreamDump:
             self._error = error
             return
         self.size = offset + len(self.frame[1])
-
-    def _new_piece(self, number: int) -> Path:
-        """Make the file of a piece."""
-        assert self._folder is not None
-        self._folder.mkdir(exist_ok=True)
-        path = self._folder / f"{number:06}{PIECE_END}"
-        path.touch()
-        return path
 
     def _piece(self, path: Path, offset: int, size: int) -> Dump:
         """Read a piece of about `size` bytes, and return it as a separate dump.
@@ -226,6 +217,7 @@ class StreamDump:
             offset: Offset of the piece in the stream.
             size: Number of bytes after which the next row ends the piece.
         """
+        path.touch()
         # Aligned writes of whole blocks save 0.14 s of CPU time per GB.
         with open(path, "r+b", BLOCK_BYTES) as file:
             try:
@@ -248,15 +240,14 @@ class StreamDump:
         add_last_row(error, file.read(), self.frame)
 
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
-        """Return the size of the file, and the number of bytes before the first chunk to read."""
-        return self.layers.total, self._shown
+        """Return the size of the dump, perhaps an estimate, and 0: it is read from its start."""
+        return self.size or None, 0
 
     def progress(self, chunk: Chunk) -> int:
-        """Free the piece of a finished chunk; return how many bytes of the file it took."""
+        """Free the piece of a finished chunk; return the bytes since the chunk before it."""
         self._free.append(Path(chunk.dump.file))
-        position = self._positions.pop(chunk.number)
-        self._shown, before = position, self._shown
-        return position - before
+        before, self._shown = self._shown, chunk.dump.base + chunk.end
+        return self._shown - before
 
     def check_end(self) -> None:
         """After the last chunk, raise any error that ended the stream early."""

@@ -32,7 +32,8 @@ def unpack(
 
     def add_member(archive: Archive) -> None:
         entry = archive.find(table)
-        layers.count(archive.read(entry, threads, work_dir), entry.size, archive.kind)
+        layers.expected = entry.size
+        layers.add(archive.read(entry, threads, work_dir), archive.kind)
 
     above: list[bool] = []  # Whether each packed file is an archive.
     if archive is not None:

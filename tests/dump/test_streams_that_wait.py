@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from support.dumps import dump_of, some_rows
 from so2docs import zstd
 from so2docs.dump.bzip2 import decompress_bzip2
 from so2docs.dump.compressed import BLOCK_BYTES
-from so2docs.dump.layers import ReadAhead, Stream
+from so2docs.dump.layers import Stream, read_ahead
 from so2docs.dump.opening import enlarge_pipe
 from so2docs.dump.source import Source
 
@@ -96,8 +97,8 @@ def test_files_stay_open_during_a_read(waiting: Waiting) -> None:
     for close in (waiting.close, lambda: closed.append("file"), unpacked.close):
         closers.callback(close)
     closers.callback(closed.append, "first")
-    ahead = ReadAhead(unpacked.read, closers.close)
-    assert next(ahead.parts())
+    ahead = read_ahead(unpacked.read, closers.close)
+    assert [bool(next(ahead)), bool(next(ahead))] == [False, True]
     waiting.is_waiting.wait()
     ahead.close()
     assert closed == []
@@ -112,10 +113,10 @@ def test_reads_blocks_in_order_and_closes_once() -> None:
     closers = ExitStack()
     closers.callback(closed.append, "x")
     data = random.Random(2).randbytes(40 * BLOCK_BYTES + 17)
-    ahead = ReadAhead(io.BytesIO(data).read, closers.close)
-    assert b"".join(ahead.parts()) == data
+    ahead = read_ahead(io.BytesIO(data).read, closers.close)
+    assert b"".join(islice(ahead, 40)) == data[: 39 * BLOCK_BYTES]
     assert closed == []
-    ahead.close()
+    assert b"".join(ahead) == data[39 * BLOCK_BYTES :]
     ahead.close()
     assert closed == ["x"]
 
@@ -170,13 +171,13 @@ def test_a_signal_while_reading_a_pipe(
 
 @PIPES
 @pytest.mark.parametrize(
-    "reader", ["Stream(ReadAhead(file.read, list).parts())", "Stream(read_polled(file))"]
+    "reader", ["Stream(read_ahead(file.read, list))", "Stream(read_polled(file))"]
 )
 def test_a_signal_to_another_thread_while_reading_a_pipe(reader: str) -> None:
     """The signal does not wake the main thread; nor does a signal just before the wait."""
     script = f"""
 import io, os, signal, threading, time
-from so2docs.dump.layers import ReadAhead, Stream, read_polled
+from so2docs.dump.layers import Stream, read_ahead, read_polled
 
 def interrupt():
     time.sleep(1)
