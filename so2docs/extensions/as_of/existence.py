@@ -1,51 +1,27 @@
-"""Which rows existed at a moment: one rule for the rows of all tables."""
+"""Which rows existed at a moment: one rule for the rows of all tables.
+
+A row existed if it is dated then or earlier. Dates are compared as text, to the millisecond, so an
+impossible date such as 2016-02-30 sorts among the others. A row without a date did not exist.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Self, TypeVar
 
 from so2docs.domain import last_moment
 from so2docs.options.table import Options
 
-Row = TypeVar("Row", bound=Mapping[str, Any])
-
 _LENGTH = len("2016-12-10T00:00:00.000")
 
 
-@dataclass(frozen=True, slots=True)
-class Existence:
-    """Tells whether a row existed at a moment: it is dated then or earlier.
+def find_moments(options: Options) -> tuple[str, str]:
+    """Return the last moment of `as_of`, and that of later questions: the same, if not given."""
+    as_of = options.filters.as_of
+    assert as_of is not None
+    return last_moment(as_of), last_moment(options.transform.later_until or as_of)
 
-    Dates are compared as text, to the millisecond, so an impossible date such as 2016-02-30 sorts
-    among the others. A row without a date did not exist.
 
-    Attributes:
-        last: The moment, in the format of the dump.
-    """
-
-    last: str
-
-    @classmethod
-    def at(cls, as_of: str) -> Self:
-        """Make the rule for the end of a day, or for a moment."""
-        return cls(last_moment(as_of))
-
-    @classmethod
-    def of_dates(cls, options: Options) -> tuple[Self, Self]:
-        """Make the rules for the date of `as_of`, and for that of later questions if requested."""
-        assert options.filters.as_of is not None
-        later = options.transform.later_until
-        return cls.at(options.filters.as_of), cls.at(later or options.filters.as_of)
-
-    def includes(self, date: str | None) -> bool:
-        """Whether a row with this date existed."""
-        return date is not None and date[:_LENGTH] <= self.last
-
-    def select(self, rows: Iterable[Row], name: str) -> list[Row]:
-        """Return the rows that existed, whose dates are in the attribute `name`."""
-        return [row for row in rows if self.includes(row.get(name))]
+def existed(date: str | None, moment: str) -> bool:
+    """Whether a row with this date existed at a moment, in the format of the dump."""
+    return date is not None and date[:_LENGTH] <= moment
 
 
 def read_dates(data: bytes, name: str) -> list[bytes] | None:

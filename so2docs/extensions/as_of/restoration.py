@@ -17,7 +17,7 @@ import orjson
 
 from so2docs.counts import RowCounts, TableCounts
 from so2docs.domain import site_host
-from so2docs.extensions.as_of.existence import Existence
+from so2docs.extensions.as_of.existence import existed, find_moments
 from so2docs.extensions.as_of.records import LATER, LATER_VOTE, MERGE, REVISION
 from so2docs.extensions.as_of.rendering import Renderer
 from so2docs.extensions.formulas import formula_sign
@@ -113,11 +113,11 @@ class _Events:
         votes = self.votes if kind == VOTE else self.later_votes
         votes[vote_type] = votes.get(vote_type, 0) + count
 
-    def leave_out_later(self, date: Existence) -> None:
+    def leave_out_later(self, date: str) -> None:
         """Leave out the history rows after a date, but note their types."""
         revisions, self.revisions = self.revisions, []
         for kind, json in revisions:
-            if date.includes(orjson.loads(json)["CreationDate"]):
+            if existed(orjson.loads(json)["CreationDate"], date):
                 self.revisions.append((kind, json))
             else:
                 self.later |= 1 << kind
@@ -189,8 +189,8 @@ class Restoration:
         self._counts = counts
         self.strays: list[bytes] = []
         filters = options.filters
-        self._date, later = Existence.of_dates(options)
-        self._existence = self._date
+        self._date, later = find_moments(options)
+        self._moment = self._date
         self._later = None if later == self._date else later
         self._filter = RowFilter(filters.of_state, None)
         self._project = make_projection(options)
@@ -278,21 +278,21 @@ class Restoration:
             votes += [of_post.votes for of_post in events]
         self._leave_out_row(VOTE, sum(sum(counts.values()) for counts in votes))
 
-    def _choose_date(self, group: _Group, later: Existence) -> None:
+    def _choose_date(self, group: _Group, later: str) -> None:
         """Restore a question as of the later date if it was asked after the first one."""
         questions = (orjson.loads(post.json) for post in group.posts if post.kind == QUESTION)
         asked = next((question["CreationDate"] for question in questions), "")
-        if not self._date.includes(asked):
-            self._existence = later
+        if not existed(asked, self._date):
+            self._moment = later
             for events in group.events.values():
                 events.include_later_votes()
             return
-        self._existence = self._date
+        self._moment = self._date
         for events in group.events.values():
             events.leave_out_later(self._date)
         rows, group.rows = group.rows, []
         for key, json in rows:
-            if not json or self._date.includes(orjson.loads(json).get("CreationDate")):
+            if not json or existed(orjson.loads(json).get("CreationDate"), self._date):
                 group.rows.append((key, json))
             else:
                 self._leave_out_row(KEY.unpack(key)[3] & 15)
@@ -310,7 +310,7 @@ class Restoration:
                 continue
             events = group.events[post.post_id]
             post.row = orjson.loads(post.json)
-            if not (self._existence.includes(post.row["CreationDate"]) and self._existed(events)):
+            if not (existed(post.row["CreationDate"], self._moment) and self._existed(events)):
                 self._reject(post)
             elif self._restore(post, events):
                 restored.append(post)
@@ -351,7 +351,7 @@ class Restoration:
         if not self._restore_texts(post, events):
             return False
         self._restore_votes(row, events.votes)
-        if self._has_comments and self._existence is self._date:
+        if self._has_comments and self._moment == self._date:
             row["CommentCount"] = events.comments
         else:
             row.pop("CommentCount", None)
@@ -364,7 +364,7 @@ class Restoration:
         row = post.row
         row[BODY_FROM.key] = FROM_DUMP
         later = {kind for kind in CONTENT if events.later >> kind & 1}
-        if not self._existence.includes(row.get("LastEditDate", "")) and not later:
+        if not existed(row.get("LastEditDate", ""), self._moment) and not later:
             later = set(CONTENT)  # The history lacks the edit, so any text may have changed.
         if not later:
             return True
@@ -407,7 +407,7 @@ class Restoration:
 
     def _keep_date(self, row: Row, name: str, date: str | None) -> None:
         """Keep the date of a state that has lasted since then; otherwise set or remove it."""
-        if not self._existence.includes(row.get(name)):
+        if not existed(row.get(name), self._moment):
             row.pop(name, None)
             if date is not None:
                 row[name] = date
@@ -425,7 +425,7 @@ class Restoration:
 
     def _restore_activity(self, row: Row, answers: Iterable[Row] = ()) -> None:
         """Set the date of the last known activity on a post, if the dump has a later date."""
-        if not self._existence.includes(row.get("LastActivityDate", "")):
+        if not existed(row.get("LastActivityDate", ""), self._moment):
             names = ("CreationDate", "LastEditDate")
             dates = [post.get(name, "") for post in (row, *answers) for name in names]
             row["LastActivityDate"] = max(dates)
@@ -436,7 +436,7 @@ class Restoration:
         is_markdown = row[BODY_FROM.key] == FROM_HISTORY and "Body" in row
         source = row.get("Body", "")
         if is_markdown and self._needs_html:
-            row["Body"] = self._renderer.render(source, post.date, self._existence.last)
+            row["Body"] = self._renderer.render(source, post.date, self._moment)
         if not self._filter.passes(post.kind, row):
             self._reject(post)
             return
@@ -455,7 +455,7 @@ class Restoration:
         row = {name: row[name] for name in _ORDER if name in row} | row
         row[BODY_FROM.key] = row.pop(BODY_FROM.key)
         row = row if self._project is None else self._project(row)
-        if self._existence == self._later and post.kind == QUESTION:
+        if self._moment == self._later and post.kind == QUESTION:
             row[ASKED_LATER] = True
         post.json = orjson.dumps(row)
 
@@ -498,7 +498,7 @@ def _list_edits(revisions: list[Row]) -> list[Row]:
 
 
 def find_titles(
-    blocks: Iterable[BlockData], question_ids: Collection[int], date: Existence
+    blocks: Iterable[BlockData], question_ids: Collection[int], date: str
 ) -> dict[int, str]:
     """Find the titles that questions had on a date.
 
@@ -517,8 +517,8 @@ def find_titles(
             if post_id in question_ids:
                 if kind == QUESTION or (kind == REJECTED_QUESTION and start < end):
                     row = orjson.loads(json[start:end])
-                    existed = kind == REJECTED_QUESTION or date.includes(row["CreationDate"])
-                    if existed and isinstance(row.get("Title"), str):
+                    is_known = kind == REJECTED_QUESTION or existed(row["CreationDate"], date)
+                    if is_known and isinstance(row.get("Title"), str):
                         titles.setdefault(post_id, row["Title"])
                 elif kind == LATER and rank in TITLES:
                     events[post_id].later |= 1 << rank

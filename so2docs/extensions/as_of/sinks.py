@@ -15,7 +15,7 @@ import orjson
 
 from so2docs.dump.dump import Dump
 from so2docs.errors import Location
-from so2docs.extensions.as_of.existence import Existence, read_dates
+from so2docs.extensions.as_of.existence import existed, find_moments, read_dates
 from so2docs.extensions.as_of.first_formula import note_first_formula
 from so2docs.extensions.as_of.records import (
     LATER,
@@ -86,9 +86,9 @@ class _OfDate(RowSink):
     def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
         super().__init__(filing, writer, known)
         name = self._table.name
-        self._date, later = Existence.of_dates(filing.options)
-        self._existence = self._date if name == "comments" else later
-        self._usual = self._date if name == "votes" else self._existence
+        date, later = find_moments(filing.options)
+        self._last = date if name == "comments" else later
+        self._last_usual = date if name == "votes" else self._last
 
     def add_compiled(self, data: bytes) -> Added | None:
         """Process a slice with the compiled core, unless only some of its rows existed."""
@@ -96,9 +96,9 @@ class _OfDate(RowSink):
         if not dates:
             return None
         added, last = None, max(dates).decode()
-        if self._usual.includes(last):
+        if existed(last, self._last_usual):
             added = self._add_compiled(data)
-        elif not self._existence.includes(min(dates).decode()):
+        elif not existed(min(dates).decode(), self._last):
             added = self._leave_out(data)
         if added is not None:
             self._note_last(last)
@@ -118,16 +118,20 @@ class _OfDate(RowSink):
         """Note the latest date of all rows."""
         self.tally.last_row = max(self.tally.last_row or "", date) or None
 
+    def _select(self, rows: list[Row]) -> list[Row]:
+        """Return the rows that existed."""
+        return [row for row in rows if existed(row.get(self._table.dated_by), self._last)]
+
     def add(self, rows: list[Row]) -> None:
         """Add the rows that existed."""
         name = self._table.dated_by
         self._note_last(max(row.get(name, "") for row in rows))
-        usual = self._usual.select(rows, name)
-        existing = self._existence.select(rows, name)
+        existing = self._select(rows)
+        usual = [row for row in existing if existed(row[name], self._last_usual)]
         self.buffer.filtered += len(rows) - len(existing)
         super().add(usual)
         if len(usual) < len(existing):
-            between = [row for row in existing if not self._usual.includes(row[name])]
+            between = [row for row in existing if not existed(row[name], self._last_usual)]
             counted = self.opt_outs.filter(between, self.buffer)
             table_rows.add_votes(self.buffer, counted, self._known.find, LATER_VOTE)
 
@@ -155,7 +159,7 @@ class _PostsOfDate(_OfDate, PostSink):
     def add(self, rows: list[Row]) -> None:
         name = self._table.dated_by
         self._note_last(max(row.get(name, "") for row in rows))
-        self._keep_lists.mark(self._existence.select(rows, name))
+        self._keep_lists.mark(self._select(rows))
         # The filter keeps the keys of later posts.
         assert self._filter is not None
         self._filter.add(self.buffer, rows)
@@ -169,15 +173,14 @@ class _PostsOfDate(_OfDate, PostSink):
 class _FilterOfDate(RowFilter):
     def __init__(self, options: Options, projection: Projection | None) -> None:
         super().__init__(options.filters.of_rows, projection)
-        self._date, self._existence = Existence.of_dates(options)
+        self._date, self._last = find_moments(options)
 
     def passes(self, kind: int, row: Row) -> bool:
-        existed = self._existence.includes(row.get(POSTS.dated_by))
-        return existed and super().passes(kind, row)
+        return existed(row.get(POSTS.dated_by), self._last) and super().passes(kind, row)
 
     def keep_of_rejected(self, kind: int, row: Row) -> bytes:
         """Keep the title of a question, because restored bodies may contain it."""
-        if kind != QUESTION or not self._date.includes(row.get(POSTS.dated_by)):
+        if kind != QUESTION or not existed(row.get(POSTS.dated_by), self._date):
             return b""
         return orjson.dumps({name: row[name] for name in ("Title",) if name in row})
 
@@ -226,12 +229,12 @@ class _HistoryOfDate(_OfDate, NestedSink):
     def add(self, rows: list[Row]) -> None:
         """Add parsed rows; of later rows, those that cannot be used are only counted."""
         name, names = self._table.dated_by, ("PostId", "PostHistoryTypeId")
-        later = [row for row in rows if not self._existence.includes(row.get(name))]
+        later = [row for row in rows if not existed(row.get(name), self._last)]
         for row in later:
             type_numbers(row, self._table.numbers)
         usable = [row for row in later if all(type(row.get(name)) is int for name in names)]
         self.buffer.filtered += len(later) - len(usable)
-        existing = self.opt_outs.filter(self._existence.select(rows, name), self.buffer)
+        existing = self.opt_outs.filter(self._select(rows), self.buffer)
         usable += table_rows.reject(self.buffer, self._table, existing)
         self._add_events((row["PostId"], orjson.dumps(row)) for row in usable)
 
@@ -242,7 +245,7 @@ class _HistoryOfDate(_OfDate, NestedSink):
         for post_id, json in rows:
             event_type, date = int(_read(_TYPE, json)), _read(_DATE, json)
             dates.append(date)
-            if self._existence.includes(date):
+            if existed(date, self._last):
                 kind, record = REVISION, json if event_type in RESTORING else None
                 existing.append(json)
             else:

@@ -15,7 +15,7 @@ from isal.isal_zlib import crc32
 from so2docs import merge
 from so2docs.counts import ChunkTally, RowCounts
 from so2docs.errors import flag, require_packages
-from so2docs.extensions.as_of.existence import Existence
+from so2docs.extensions.as_of.existence import find_moments
 from so2docs.extensions.as_of.first_formula import choose_first
 from so2docs.extensions.as_of.moves import move_answers
 from so2docs.extensions.as_of.records import LINKED
@@ -124,12 +124,12 @@ def _map_titles(
     return table
 
 
-_TitleTask = tuple[list[tuple[str, Block]], frozenset[int], Existence]
+_TitleTask = tuple[list[tuple[str, Block]], frozenset[int], str]
 
 
 def _list_title_tasks(spill: Spill, options: Options, questions: IdMap) -> Iterator[_TitleTask]:
     """Yield the blocks of each bucket with wanted questions, these questions, and the date."""
-    date, _ = Existence.of_dates(options)
+    date, _ = find_moments(options)
     ids = (question_id for part, _ in questions.items() for question_id in part)
     for bucket, question_ids in groupby(ids, lambda question_id: question_id >> BUCKET_BITS):
         yield spill.blocks(bucket), frozenset(question_ids), date

@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import json
 
+from so2docs.extensions.parquet import footer
 from so2docs.extensions.parquet.columns import Columns, count_leaves
+from so2docs.output.segments import Journal, Segment
 from so2docs.parse.posts import milliseconds
 from so2docs.schema import OTHER
 
@@ -170,7 +172,7 @@ def system_memory() -> Iterator[None]:
         pa.set_memory_pool(usual)
 
 
-def encode_parquet(table: pa.Table, level: int, sorted_by: str = "") -> bytes:
+def _encode(table: pa.Table, level: int, sorted_by: str = "") -> bytes:
     """Encode an Arrow table as a Parquet file with one row group, at a zstd level."""
     sink = io.BytesIO()
     pq.write_table(
@@ -220,6 +222,12 @@ def _list_ordered(schema: pa.Schema) -> list[str]:
     ]
 
 
-def no_rows(schema: pa.Schema) -> pa.Table:
-    """Make an Arrow table without rows; `empty_table` would import pandas if it is installed."""
-    return pa.Table.from_batches([], schema)
+def make_row_group(table: pa.Table, raw_size: int, level: int, sorted_by: str = "") -> Segment:
+    """Encode an Arrow table as a row group."""
+    return footer.row_group(_encode(table, level, sorted_by), raw_size, table.num_rows)
+
+
+def make_footer(schema: pa.Schema, level: int, journal: Journal, record: bytes = b"") -> bytes:
+    """Make the footer of a file with these columns: see `join_footers`."""
+    no_rows = pa.Table.from_batches([], schema)  # `empty_table` imports pandas if it is installed.
+    return footer.join_footers(_encode(no_rows, level), journal, record)

@@ -10,8 +10,6 @@ from __future__ import annotations
 import marshal
 import os
 import struct
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, cast
 
 from isal.isal_zlib import crc32
@@ -176,15 +174,13 @@ def _elements(fields: Struct, field_id: int) -> list[Any]:
     return cast("list[Any]", elements)
 
 
-def join_footers(
-    file: bytes, journal: Journal, pairs: Mapping[bytes, bytes] = MappingProxyType({})
-) -> bytes:
+def join_footers(file: bytes, journal: Journal, record: bytes) -> bytes:
     """Make the footer of a Parquet file, preceded by the positions of its pages.
 
     Args:
         file: A file with the same columns, without rows.
         journal: The segments of the file; their notes describe the row groups.
-        pairs: Values to store in the footer, by key.
+        record: Provenance to store in the footer; empty for none.
     """
     metadata, _ = read_metadata(file)
     row_groups: list[Struct] = []
@@ -195,9 +191,9 @@ def join_footers(
         group, places = marshal.loads(note)
         _move(group, places, segment.offset - len(PARQUET), pages, journal.end)
         row_groups.append(group)
-    if pairs:
-        stored = [{_KEY: (_BINARY, key), _VALUE: (_BINARY, value)} for key, value in pairs.items()]
-        metadata[_KEY_VALUES] = _LIST, (_STRUCT, stored)
+    if record:
+        stored = {_KEY: (_BINARY, KEY), _VALUE: (_BINARY, record)}
+        metadata[_KEY_VALUES] = _LIST, (_STRUCT, [stored])
     metadata[_NUM_ROWS] = _I64, sum(group[_ROWS_OF_GROUP][1] for group in row_groups)
     metadata[_ROW_GROUPS] = _LIST, (_STRUCT, row_groups)
     footer = write_struct(metadata)

@@ -14,11 +14,9 @@ from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import PARQUET
 from so2docs.errors import RecipeError
-from so2docs.extensions.parquet import footer
 from so2docs.merge import Document
 from so2docs.options.table import Options
 from so2docs.output.formats import Format, OpenSegment
-from so2docs.output.provenance import KEY
 from so2docs.output.segments import Journal, Segment
 
 if TYPE_CHECKING:
@@ -129,10 +127,9 @@ class Parquet(Format):
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """Make the footer: schema, positions of the row groups, and provenance."""
-        from so2docs.extensions.parquet.arrow import encode_parquet, no_rows
+        from so2docs.extensions.parquet.arrow import make_footer
 
-        file = encode_parquet(no_rows(self.columns.schema), self.level)
-        return footer.join_footers(file, journal, {KEY: record} if record else {})
+        return make_footer(self.columns.schema, self.level, journal, record)
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
         """Return an upper limit for the footer, which is shorter than the notes it is made of."""
@@ -156,16 +153,16 @@ class OpenRowGroup(OpenSegment):
 
     def end(self) -> Segment:
         """Encode the documents as a row group."""
-        from so2docs.extensions.parquet.arrow import encode_parquet, system_memory
+        import pyarrow as pa
+
+        from so2docs.extensions.parquet.arrow import make_row_group, system_memory
 
         if self.size > self._converted:
             self._convert()
-        import pyarrow as pa
-
+        form = self._parquet
         with system_memory():
             table = pa.Table.from_batches(self._batches)
-            data = encode_parquet(table, self._parquet.level, self._parquet.sorted_by)
-        segment = footer.row_group(data, self._raw_size, table.num_rows)
+            segment = make_row_group(table, self._raw_size, form.level, form.sorted_by)
         return segment._replace(first_id=self._first_id)
 
     def _convert(self) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 from so2docs.extensions.tables.columns import Batch
 from so2docs.extensions.tables.options import RowOptions
 from so2docs.extensions.tables.restored import RestoredPosts
-from so2docs.extensions.tables.selection import RowSelection, find_existence
+from so2docs.extensions.tables.selection import RowSelection
 from so2docs.extensions.tables.visitors import BatchVisitor
 from so2docs.options.option import IdList
 from so2docs.options.table import PartFilters
@@ -39,7 +39,7 @@ from so2docs.parse.filters import (
 from so2docs.parse.id_set import IdSet, IdSetWriter, Pages, ids_in_pages, to_pages
 from so2docs.plugin import DUMP, Source, log, without_secrets
 from so2docs.report import explain_few
-from so2docs.scan.table import TableReader
+from so2docs.scan.table import LARGE_CHUNK_BYTES, TableReader
 from so2docs.schema import Table
 
 _QUESTION, _ANSWER = 1, 2
@@ -99,7 +99,6 @@ class Scanner:
         options: The options.
         reader: Reader of the tables.
         work: Folder for temporary files and for sets of ids, which the row filters read.
-        chunk_bytes: Size of a chunk in bytes.
         restored: The posts of a date, in place of those of the dump.
     """
 
@@ -107,7 +106,6 @@ class Scanner:
     options: RowOptions
     reader: TableReader
     work: str
-    chunk_bytes: int
     restored: RestoredPosts | None = None
 
     def scan(self, name: str, look: Look, sets: Mapping[str, IdSetWriter]) -> Found:
@@ -119,7 +117,7 @@ class Scanner:
                 values = (value for _, value in self.restored.read(self.reader, lambda _: visit))
             else:
                 (file,) = self.source.find_tables([name])
-                opened = self.reader.open(file, lambda _: visit, self.work, self.chunk_bytes)
+                opened = self.reader.open(file, lambda _: visit, self.work, LARGE_CHUNK_BYTES)
                 values = (result.value for result in stack.enter_context(opened)[1])
             for pages_by_name, found in values:
                 for key, pages in pages_by_name.items():
@@ -158,8 +156,7 @@ def select_rows(
     options = scanner.options
     dropped = _find_dropped(scanner, written) if options.has_drops else {}
     if options.has_part:
-        part, existence = _find_part(scanner, present, written), find_existence(options)
-        selections = {name: replace(rows, existence=existence) for name, rows in part.items()}
+        selections = _find_part(scanner, present, written)
     else:
         selections = dict.fromkeys(written, RowSelection.of_dates(options))
     return {name: _without(selections[name], name, dropped) for name in written}
@@ -257,7 +254,8 @@ def _find_part(
                     scanner.scan(name, partial(_find_users, paths["posts"]), sets)
         sets["users"].finish()
         sets["left-out"].finish()
-    selections = {name: RowSelection(kept=_kept(name, paths)) for name in written}
+    as_of = RowSelection.of_dates(scanner.options).as_of
+    selections = {name: RowSelection(kept=_kept(name, paths), as_of=as_of) for name in written}
     if "posts" in selections:
         cleared = (("AcceptedAnswerId", sets["left-out"].path),)
         selections["posts"] = replace(selections["posts"], cleared=cleared)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import orjson
 
+from so2docs.domain import last_moment
 from so2docs.extensions.tables.columns import Batch, date_text
 from so2docs.extensions.tables.options import RowOptions
 from so2docs.parse.filters import limit_milliseconds
 from so2docs.parse.id_set import IdSet
 from so2docs.schema import OTHER
-
-if TYPE_CHECKING:
-    from so2docs.extensions.as_of.existence import Existence
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,7 @@ class RowSelection:
         kept: Pairs of a column name and the path of the set of ids to keep.
         left_out: Pairs of a column name and the path of the set of ids to leave out.
         cleared: Pairs of a column name and the path of the set of ids to replace by null.
-        existence: Which rows existed on the date of `as_of`; None for all rows.
+        as_of: Last moment of the date of `as_of`; None to keep later rows.
     """
 
     since: str | None = None
@@ -35,13 +32,14 @@ class RowSelection:
     kept: tuple[tuple[str, str], ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     cleared: tuple[tuple[str, str], ...] = ()
-    existence: Existence | None = None
+    as_of: str | None = None
 
     @classmethod
     def of_dates(cls, options: RowOptions) -> RowSelection:
         """Make the filter that tests only dates."""
         since, until = map(_limit, (options.since, options.until))
-        return cls(since, until, existence=find_existence(options))
+        as_of = None if options.as_of is None else last_moment(options.as_of)
+        return cls(since, until, as_of=as_of)
 
     def apply(self, batch: Batch) -> None:
         """Keep the rows of a batch that pass the filter.
@@ -50,8 +48,8 @@ class RowSelection:
         """
         date = batch.columns.date
         if date is not None:
-            if self.existence is not None:
-                _keep_existing(batch, date, self.existence)
+            if self.as_of is not None:
+                _keep_existing(batch, date, self.as_of)
             if (since := self.since) is not None:
                 batch.keep([value is not None and value >= since for value in batch.column(date)])
             if (until := self.until) is not None:
@@ -71,20 +69,13 @@ def _limit(limit: str | None) -> str | None:
     return None if milliseconds is None else date_text(milliseconds)
 
 
-def find_existence(options: RowOptions) -> Existence | None:
-    """Return the rule for the date of `as_of`; None without a date."""
-    if options.as_of is None:
-        return None
-    from so2docs.extensions.as_of.existence import Existence
-
-    return Existence.at(options.as_of)
-
-
-def _keep_existing(batch: Batch, date: str, existence: Existence) -> None:
+def _keep_existing(batch: Batch, date: str, as_of: str) -> None:
     """Keep the rows that existed; dates that do not exist are texts in `Other`."""
+    from so2docs.extensions.as_of.existence import existed
+
     dates = batch.column(date)
     if None in dates:
         others = map(orjson.loads, (other or "{}" for other in batch.column(OTHER)))
         pairs = zip(dates, others, strict=True)
         dates = [other.get(date) if value is None else value for value, other in pairs]
-    batch.keep([*map(existence.includes, dates)])
+    batch.keep([existed(value, as_of) for value in dates])

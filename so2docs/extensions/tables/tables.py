@@ -267,7 +267,7 @@ def open_run(
             # Imported here, because importing Arrow's functions takes 0.2 s.
             from so2docs.extensions.tables.part import Scanner, select_rows
 
-            scanner = Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, selected)
+            scanner = Scanner(source, options, reader, work, selected)
             present = [file.table.name for file in read_first]
             selections |= select_rows(scanner, present, written)
         yield TableRun(options, selections, reader, work, restored, source.published_host())
@@ -345,8 +345,15 @@ class TableRun:
     ) -> list[FlatTable]:
         """Write tables to the file at a path, under temporary names, and return their counts."""
         strays = Output(files, _strays_path(path), "gzip")
+        results = [FlatTable(file.table.name, path) for file in tables]
         with closing(writer):
-            results = [self._copy(file, writer, strays, path) for file in tables]
+            for file, table in zip(tables, results, strict=True):
+                writer.begin(TableColumns(file.table))
+                for segments, stray_segments in self.read(file, table, writer.open_encoder):
+                    for segment in segments:
+                        writer.append(segment)
+                    for segment in stray_segments:
+                        strays.append(segment)
             if strays.journal.count:
                 strays.seal()
             size = writer.finish()
@@ -355,17 +362,6 @@ class TableRun:
                 table.repeated = writer.repeated[table.name]
                 table.written -= table.repeated
         return results
-
-    def _copy(self, file: TableFile, writer: TableWriter, strays: Output, path: str) -> FlatTable:
-        """Read a whole table, pass its segments to the writer, and return the counts."""
-        table = FlatTable(file.table.name, path)
-        writer.begin(TableColumns(file.table))
-        for segments, stray_segments in self.read(file, table, writer.open_encoder):
-            for segment in segments:
-                writer.append(segment)
-            for segment in stray_segments:
-                strays.append(segment)
-        return table
 
     def read(
         self, file: TableFile, table: FlatTable, open_encoder: OpenEncoder

@@ -97,18 +97,15 @@ class ParquetEncoder(ArrowEncoder):
 
     def encode(self, table: Any) -> Segment:
         """Encode the rows as a row group."""
-        from so2docs.extensions.parquet import footer
-        from so2docs.extensions.parquet.arrow import encode_parquet
+        from so2docs.extensions.parquet.arrow import make_row_group
 
-        data = encode_parquet(table, LEVEL)
-        return footer.row_group(data, table.nbytes, table.num_rows)
+        return make_row_group(table, table.nbytes, LEVEL)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """Return the footer with the positions of all row groups; `record` is not stored in it."""
-        from so2docs.extensions.parquet import footer
-        from so2docs.extensions.parquet.arrow import encode_parquet, no_rows
+        from so2docs.extensions.parquet.arrow import make_footer
 
-        return footer.join_footers(encode_parquet(no_rows(self.columns.schema), LEVEL), journal)
+        return make_footer(self.columns.schema, LEVEL, journal)
 
 
 class LinesEncoder(Encoder):
