@@ -57,7 +57,7 @@ class Renderer:
     Attributes:
         host: Host of the site; None if unknown.
         sign: Delimiter of formulas, `$` or `\$`; empty on sites without formulas.
-        find_title: Finds titles; without it, addresses of questions remain addresses.
+        find_title: Finds titles; addresses of questions without a title remain addresses.
         marks_formulas: Whether formulas are in `span` elements, as in dumps since 2018.
         formulas_since: Date since which texts have formulas, on a site that is not known to have
             them, but whose bodies mark them: dollars may also be prices. Empty for other sites.
@@ -65,7 +65,7 @@ class Renderer:
 
     host: str | None = None
     sign: str = ""
-    find_title: FindTitle | None = None
+    find_title: FindTitle = lambda host, post_id: None
     marks_formulas: bool = False
     formulas_since: str = ""
 
@@ -108,7 +108,7 @@ class Renderer:
             parts = _CODE_OR_TAG.split(html)
             parts[::2] = [_TAG.sub(self._link_tag, part) for part in parts[::2]]
             html = "".join(parts)
-        if self.find_title is not None and "</a>" in html:
+        if "</a>" in html:
             html = _BARE_LINK.sub(self._name_link, html)
         return html
 
@@ -135,7 +135,6 @@ class Renderer:
         return f"https://{'.'.join(labels)}" if host else "https://meta.stackexchange.com"
 
     def _name_link(self, match: re.Match[str]) -> str:
-        assert self.find_title is not None
         title = self.find_title(match[1], int(match[2]))
         return match[0] if title is None else match[0].replace(f">{match[4]}<", f">{title}<")
 

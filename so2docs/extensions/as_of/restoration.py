@@ -18,21 +18,14 @@ import orjson
 from so2docs.counts import RowCounts, TableCounts
 from so2docs.domain import site_host
 from so2docs.extensions.as_of.existence import existed, find_moments
-from so2docs.extensions.as_of.records import LATER, LATER_VOTE, MERGE, REVISION
+from so2docs.extensions.as_of.records import LATER, LATER_VOTE, MERGE, REJECTED, REVISION
 from so2docs.extensions.as_of.rendering import Renderer
 from so2docs.extensions.formulas import formula_sign
 from so2docs.extensions.site_facts import license_at
 from so2docs.merge import BlockData
 from so2docs.options.table import Options
 from so2docs.parse import bodies
-from so2docs.parse.keys import (
-    ANSWER,
-    KEY,
-    QUESTION,
-    REJECTED_ANSWER,
-    REJECTED_QUESTION,
-    walk,
-)
+from so2docs.parse.keys import ANSWER, KEY, QUESTION, walk
 from so2docs.parse.posts import stray_line, tags
 from so2docs.parse.row_filter import RowFilter, make_projection
 from so2docs.parse.table_rows import unpack_votes
@@ -70,7 +63,6 @@ _TEXTS = (("Title", TITLES), ("Tags", TAGS), ("Body", BODIES))
 _ORDER = tuple(POSTS.attributes)
 _COMMENT_SCORE = re.compile(rb',"Score":(?:-?\d+|"(?:[^"\\]|\\.)*")(?=[,}])')
 """The score in the JSON of a comment; a string cannot match, since its quotes have backslashes."""
-_REJECTED = {QUESTION: REJECTED_QUESTION, ANSWER: REJECTED_ANSWER}
 
 
 @dataclass(slots=True)
@@ -163,17 +155,16 @@ class Restoration:
         first_formula: Date and delimiter of the first formula that a body of the dump marks; empty
             texts if no body marks formulas.
         counts: Counts to which restored posts, and posts and rows left out, are added.
-
-    Attributes:
-        strays: Lines for posts whose text on the date is unknown.
+        strays: Gets lines for posts whose text on the date is unknown.
     """
 
     def __init__(
         self,
         options: Options,
         counts: RowCounts,
+        strays: list[bytes],
         get_title: GetTitle,
-        first_formula: tuple[str, str] = ("", ""),
+        first_formula: tuple[str, str],
     ) -> None:
         self._get_title = get_title
         self._host = options.site
@@ -186,8 +177,7 @@ class Restoration:
             marks_formulas=bool(marked),
             formulas_since="" if sign else since,
         )
-        self._counts = counts
-        self.strays: list[bytes] = []
+        self._counts, self._strays = counts, strays
         filters = options.filters
         self._date, later = find_moments(options)
         self._moment = self._date
@@ -245,7 +235,7 @@ class Restoration:
                 group = groups[question_id]
                 if kind < COMMENT:
                     # Titles of rejected questions have served their purpose.
-                    json_of_post = json[start:end] if kind in _REJECTED else b""
+                    json_of_post = json[start:end] if kind in REJECTED else b""
                     group.posts.append(_Post(post_id, rank, kind, json_of_post))
                 elif kind == REVISION:
                     group.events[post_id].revisions.append((rank, json[start:end]))
@@ -306,7 +296,7 @@ class Restoration:
         """Restore the posts of a question id; posts with unknown texts are added to the strays."""
         unknown, restored = list[_Post](), list[_Post]()
         for post in group.posts:
-            if post.kind not in _REJECTED:
+            if post.kind not in REJECTED:
                 continue
             events = group.events[post.post_id]
             post.row = orjson.loads(post.json)
@@ -402,8 +392,7 @@ class Restoration:
         events_of_state = events.parse((_CLOSED, _REOPENED))
         if not events_of_state or events_of_state[-1]["PostHistoryTypeId"] == _REOPENED:
             return None
-        date: str = events_of_state[-1]["CreationDate"]
-        return date
+        return str(events_of_state[-1]["CreationDate"])
 
     def _keep_date(self, row: Row, name: str, date: str | None) -> None:
         """Keep the date of a state that has lasted since then; otherwise set or remove it."""
@@ -467,7 +456,7 @@ class Restoration:
         return None if title is None else escape(orjson.loads(title), quote=False)
 
     def _reject(self, post: _Post) -> None:
-        post.kind, post.rank, post.json = _REJECTED[post.kind], 0, b""
+        post.kind, post.rank, post.json = REJECTED[post.kind], 0, b""
         self._counts.filtered += 1
 
     def _leave_out(
@@ -477,7 +466,7 @@ class Restoration:
         for strays, reason in zip((unknown, answers), UNKNOWN_ON_DATE, strict=True):
             for post in strays:
                 self._counts.strays[reason] += 1
-                self.strays.append(stray_line(reason, orjson.loads(post.json)))
+                self._strays.append(stray_line(reason, orjson.loads(post.json)))
         return [post for post in posts if post not in unknown and post not in answers]
 
 
@@ -515,9 +504,10 @@ def find_titles(
     for keys, json in blocks:
         for _, post_id, rank, kind, start, end in walk(keys):
             if post_id in question_ids:
-                if kind == QUESTION or (kind == REJECTED_QUESTION and start < end):
+                is_rejected = kind == REJECTED[QUESTION]
+                if kind == QUESTION or (is_rejected and start < end):
                     row = orjson.loads(json[start:end])
-                    is_known = kind == REJECTED_QUESTION or existed(row["CreationDate"], date)
+                    is_known = is_rejected or existed(row["CreationDate"], date)
                     if is_known and isinstance(row.get("Title"), str):
                         titles.setdefault(post_id, row["Title"])
                 elif kind == LATER and rank in TITLES:

@@ -23,6 +23,7 @@ from so2docs.extensions.as_of.records import (
     LINKED,
     MERGE,
     MOVED,
+    REJECTED,
     RESTORING,
     REVEALING,
     REVISION,
@@ -30,18 +31,7 @@ from so2docs.extensions.as_of.records import (
 from so2docs.options.table import Options
 from so2docs.parse import core, table_rows
 from so2docs.parse.core import Added
-from so2docs.parse.keys import (
-    ANSWER,
-    KEY,
-    PAIR_BYTES,
-    QUESTION,
-    REJECTED_ANSWER,
-    REJECTED_QUESTION,
-    as_bytes,
-    integers,
-    kinds_in,
-    walk,
-)
+from so2docs.parse.keys import KEY, PAIR_BYTES, QUESTION, as_bytes, integers, kinds_in, walk
 from so2docs.parse.posts import Projection, RecordBuffer, type_numbers
 from so2docs.parse.row_filter import RowFilter
 from so2docs.pipeline.filing import (
@@ -60,7 +50,6 @@ from so2docs.store.id_map import IdMap
 if TYPE_CHECKING:
     from so2docs.spill import Spill
 
-_REJECTED = {QUESTION: REJECTED_QUESTION, ANSWER: REJECTED_ANSWER}
 _WHOLE_HISTORY = TABLES["history-text"]
 
 # In JSON, the quotes inside of a text have backslashes, so these match only members of a row.
@@ -149,7 +138,7 @@ class _PostsOfDate(_OfDate, PostSink):
             keys = bytes(bucket.keys)
             fields = integers(keys)
             fields[2::4] = array("q", bytes(len(fields) * 2))
-            fields[3::4] = array("q", (_REJECTED[kind] for kind in kinds_in(keys)))
+            fields[3::4] = array("q", (REJECTED[kind] for kind in kinds_in(keys)))
             self.buffer.buckets[at].keys.extend(as_bytes(fields))
         self.buffer.pairs += later.pairs
         self.buffer.filtered += len(later.pairs) // PAIR_BYTES

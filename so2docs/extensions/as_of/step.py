@@ -14,7 +14,6 @@ from isal.isal_zlib import crc32
 
 from so2docs import merge
 from so2docs.counts import ChunkTally, RowCounts
-from so2docs.errors import flag, require_packages
 from so2docs.extensions.as_of.existence import find_moments
 from so2docs.extensions.as_of.first_formula import choose_first
 from so2docs.extensions.as_of.moves import move_answers
@@ -25,7 +24,7 @@ from so2docs.options.table import Options
 from so2docs.parse.keys import BUCKET_BITS
 from so2docs.pipeline.bucket import select_part
 from so2docs.pipeline.tasks import BucketTask, Step
-from so2docs.progress import log
+from so2docs.plugin import flag, log, require_packages
 from so2docs.schema import TABLES
 from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.id_map import IdMap, IdMapWriter
@@ -158,8 +157,8 @@ def restore(
             get_title = partial(_get_title, posts, titles)
         if task.options.core == "compiled":
             blocks = select_part(blocks, task.ids)
-        restoration = Restoration(task.options, counts, get_title, prepared.first_formula)
-        restoration.strays = strays
+        first = prepared.first_formula
+        restoration = Restoration(task.options, counts, strays, get_title, first)
         yield restoration.restore(blocks, task.ids)
 
 

@@ -17,7 +17,7 @@ from so2docs.schema import CONTENT, Row
 Author = tuple[str, str | None]
 """Display name and profile URL."""
 
-KEYS = frozenset({"Url", "Licenses", "Authors"})
+_ADDED = {"Url", "Licenses", "Authors"}
 """Attributes added to posts or documents."""
 
 _WRITTEN = frozenset(HISTORY_TYPES[kind] for kind in CONTENT)
@@ -44,9 +44,9 @@ def locate(question: Row, host: str) -> Row:
     """
     place = f"https://{host}/questions"
     for post in (question, *question.get("Answers", ())):
-        if not post.keys().isdisjoint(KEYS):  # No published dump has such an attribute.
+        if given := _ADDED & post.keys():  # No published dump has such an attribute.
             raise RecipeError(
-                f"post {post['Id']}: the dump has an attribute {min(KEYS.intersection(post))}, "
+                f"post {post['Id']}: the dump has an attribute {min(given)}, "
                 f"which attribution adds; convert without {flag('attribution', True)}"
             )
         for part in _parts(post):

@@ -14,21 +14,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from so2docs.domain import last_moment
-from so2docs.errors import OptionError, did_you_mean, flag
+from so2docs.errors import did_you_mean
 from so2docs.extensions.recipes.catalog import ALIASES, NAMES, load_recipe
 from so2docs.extensions.recipes.recipe import BEST, QUERIES_UNTIL, Recipe
 from so2docs.options.choices import FORMATS, formats_from_name
-from so2docs.options.option import assignments, lacks_field, option
+from so2docs.options.option import assignments, lacks_field
 from so2docs.options.transform import METADATA, RECORDS, TransformOptions
+from so2docs.plugin import OptionError, flag, option
 
 if TYPE_CHECKING:
     from so2docs.counts import RowCounts
     from so2docs.merge import Document
     from so2docs.options.table import Options
-    from so2docs.output.new_files import NewFiles
     from so2docs.output.paths import OutputPaths
-    from so2docs.output.provenance import Provenance
-    from so2docs.report import Report
+    from so2docs.plugin import NewFiles, Provenance, Report
 
 _CREDITED = ("Id", "CreationDate", "OwnerUserId", "OwnerDisplayName", "ContentLicense")
 """Attributes of a post that are needed for the attribution."""

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from so2docs.errors import OptionError, did_you_mean, flag
+from so2docs.errors import did_you_mean
 from so2docs.options.option import end_of_period
 from so2docs.options.transform import METADATA, Transform
+from so2docs.plugin import OptionError, flag
 
 if TYPE_CHECKING:
     from so2docs.extensions.json_schema import Schema

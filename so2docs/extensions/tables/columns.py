@@ -41,8 +41,9 @@ def typed_values(row: Mapping[str, Any], attributes: Attributes) -> dict[str, An
     """
     values, other = dict[str, Any](), dict[str, Any]()
     for name, value in row.items():
-        read = READ[attributes[name]] if name in attributes else _without_column
-        typed = read(value) if isinstance(value, str) else value
+        typed = value
+        if isinstance(value, str):
+            typed = READ[attributes[name]](value) if name in attributes else None
         if typed is None:
             other[name] = value
         else:
@@ -56,10 +57,6 @@ def date_text(milliseconds: int) -> str:
     """Format a Unix time in milliseconds as in a dump: `2012-05-01T12:00:00.000`."""
     moment = _EPOCH + timedelta(milliseconds=milliseconds)
     return moment.isoformat(timespec="milliseconds")
-
-
-def _without_column(text: str) -> None:
-    """Read the value of an attribute that has no column."""
 
 
 def why_stray(row: TextRow, key: str, row_name: str) -> str | None:
@@ -98,12 +95,6 @@ class TableColumns:
     def types(self) -> tuple[str, ...]:
         """The type of each column."""
         return (*self.table.attributes.values(), TEXT)
-
-    @cached_property
-    def date(self) -> str | None:
-        """Name of the first date column: the creation date. None if the table has no dates."""
-        dates = [name for name, kind in self.table.attributes.items() if kind == DATE]
-        return dates[0] if dates else None
 
     @cached_property
     def _core_names(self) -> tuple[bytes, ...]:

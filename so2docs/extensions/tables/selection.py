@@ -46,8 +46,8 @@ class RowSelection:
 
         With a date limit, rows without a date are dropped.
         """
-        date = batch.columns.date
-        if date is not None:
+        date = batch.columns.table.dated_by
+        if date in batch.columns.names:
             if self.as_of is not None:
                 _keep_existing(batch, date, self.as_of)
             if (since := self.since) is not None:

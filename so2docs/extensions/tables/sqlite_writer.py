@@ -12,8 +12,7 @@ import os
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from operator import lt
@@ -111,7 +110,7 @@ class SqliteWriter:
         self._new_files, self._path = files, path
         self._texts_of, self._complete = texts_of, complete
         self._tables: list[Table] = []
-        with self._explained():
+        with explain(self._path, "cannot be written"):
             self._connection = connect(files.unfinished(path))
             self._database = _wrap(self._connection)
             if texts_of is not None:
@@ -121,11 +120,6 @@ class SqliteWriter:
     def open_encoder(self) -> Callable[[TableColumns], SqliteEncoder]:
         """Opens the encoder of a chunk."""
         return partial(SqliteEncoder, texts_of=self._texts_of)
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        with explain(self._path, "cannot be written"):
-            yield
 
     def _create_search(self) -> None:
         self._connection.execute(
@@ -143,7 +137,7 @@ class SqliteWriter:
     def begin(self, columns: TableColumns) -> None:
         """Create a table."""
         table = columns.table
-        with self._explained():
+        with explain(self._path, "cannot be written"):
             self._end_table()
             types = {
                 name: int if kind in (INTEGER, BOOLEAN) else str
@@ -165,7 +159,7 @@ class SqliteWriter:
         rows, texts = marshal.loads(read(segment))
         ids = [self._last, *(row[0] for row in rows)]
         self._last = max(ids)
-        with self._explained():
+        with explain(self._path, "cannot be written"):
             if all(map(lt, ids, islice(ids, 1, None))):
                 self._connection.executemany(self._insert.format(self._tables[-1].stem), rows)
                 if texts:
@@ -204,12 +198,12 @@ class SqliteWriter:
 
     def finish(self) -> int:
         """Create the indexes, close the database, and return the size of its file."""
-        with self._explained():
+        with explain(self._path, "cannot be written"):
             self._end_table()
             if POSTS in self._tables:
                 self._describe_posts()
             for table in self._tables:
-                for columns in _INDEXES.get(table.name, ()):
+                for columns in _INDEXES[table.name]:
                     self._database.table(table.stem).create_index(columns)
             if self._texts_of is not None:
                 self._connection.execute(f"INSERT INTO {SEARCH}({SEARCH}) VALUES ('optimize')")
