@@ -22,7 +22,7 @@ from so2docs.options.table import OF_CONVERT
 from so2docs.options.transform import METADATA, RECORDS
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import MANIFEST, RECORD, side_file
-from so2docs.output.provenance import has_declared_types, parse_files, parse_record
+from so2docs.output.provenance import parse_files, parse_record
 from so2docs.plugin import File, OptionError, OutputError, Provenance, flag, read_provenance
 
 if TYPE_CHECKING:
@@ -189,34 +189,12 @@ def recipe_of(manifest: Manifest) -> Recipe | None:
     return None if name is None or ":" in str(name) else _find_recipe(manifest.options, name)
 
 
-def _is_object_schema(schema: Any) -> bool:
-    """Whether a value has the form of the schemas that describe the columns of outputs."""
-    members = schema.get("properties", {}) if isinstance(schema, dict) else None
-    return isinstance(members, dict) and all(map(_is_column_schema, members.values()))
-
-
-def _is_column_schema(schema: Any) -> bool:
-    if not isinstance(schema, dict):
-        return False
-    types = schema.get("type", "string")
-    types = types if isinstance(types, list) and types else [types]
-    return (
-        all(isinstance(name, str) for name in types)
-        and ("items" not in schema or _is_column_schema(schema["items"]))
-        and ("properties" not in schema or _is_object_schema(schema))
-    )
-
-
 def load(path: str) -> Manifest:
     """Read and check the manifest at `path`; raise `OutputError` if it is not intact."""
     try:
         values = parse_record(Path(path).read_bytes())
         if values.pop("checksum") == _checksum(values) and values["format"] == FORMAT:
-            values = parse_files(values)
-            manifest = Manifest(**values)
-            is_described = manifest.schema is None or _is_object_schema(manifest.schema)
-            if is_described and has_declared_types(manifest, values):
-                return manifest
+            return Manifest(**parse_files(values))
         reason = "it is damaged, or from another version of so2docs"
     except FileNotFoundError:
         raise OutputError(

@@ -2,7 +2,6 @@
 
 import cProfile
 import json
-import operator
 import os
 import pstats
 import random
@@ -12,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -300,33 +298,6 @@ def test_advice_about_a_damaged_manifest(text: str, tmp_path: Path) -> None:
     convert(tmp_path, force=True)
     so2docs.convert(SAMPLES / "posts.xml", other, card=True)
     assert check_sums(tmp_path) == ["other.jsonl", "questions.jsonl.gz"]
-
-
-FORGERIES: dict[str, Any] = {
-    "schema": [],
-    "schema.properties": "x",
-    "schema.properties.Title": [],
-    "schema.properties.Title.type": [1.5],
-    "schema.properties.Answers.items": 4,
-    "schema.properties.Answers.items.properties": [],
-    "documents": [],
-    "counts": "x",
-    "options": [],
-    "input": 3,
-}
-"""Values of other types by their paths in a manifest."""
-
-
-@pytest.mark.parametrize("path", FORGERIES)
-def test_a_forged_manifest_with_a_valid_checksum_is_damaged(path: str, tmp_path: Path) -> None:
-    output = convert(tmp_path)
-    manifest = manifest_of(output)
-    values = json.loads(manifest.read_text())
-    *parents, name = path.split(".")
-    reduce(operator.getitem, parents, values)[name] = FORGERIES[path]
-    manifest.write_text(json.dumps(resealed(values)))
-    result = run("card", output, "--force", code=1)
-    assert "the manifest cannot be read (it is damaged" in result.stderr
 
 
 def test_a_manifest_without_its_output_is_replaced(tmp_path: Path) -> None:
