@@ -131,7 +131,7 @@ CAPABILITIES = {
         },
         hooks={"record in parquet": "footer:read_record"},
     ),
-    "remote": Capability(hooks={"remote files": "stores:REMOTE_FILES"}),
+    "remote": Capability(hooks={"remote files": "stores"}),
 }
 """The capabilities by the name of their folder, those with commands in the order of the help."""
 

@@ -75,7 +75,7 @@ def open_file(path: str) -> BinaryIO:
     """Open a file for reading at any position; only reads at the end return fewer bytes."""
     if not is_url(path):
         return open(path, "rb")
-    return cast(BinaryIO, _remote().open(path))
+    return cast(BinaryIO, _remote().open_file(path))
 
 
 def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:

@@ -13,42 +13,35 @@ from so2docs.extensions.remote.web_server import open_http
 from so2docs.plugin import OptionError
 
 
-class RemoteFiles:
-    """What the core asks about files with URLs; web servers list no files."""
-
-    def open(self, url: str) -> RemoteFile:
-        """Open a file; reads fetch ranges."""
-        return open_http(url) if is_http(url) else _open_in_store(url)
-
-    def identify(self, url: str, file: BinaryIO | None) -> tuple[int, int]:
-        """Return the size of a file, which may be open, and a checksum of its version, or 0."""
-        if is_http(url):
-            # If the file is open, each range request has already checked the version.
-            with nullcontext(file) if isinstance(file, RemoteFile) else open_http(url) as remote:
-                return remote.size, remote.identity
-        system, name = find_system(url)
-        info = system.info(name)
-        marks = [str(info.get(m, "")) for m in ("ETag", "etag", "LastModified", "mtime", "md5")]
-        return int(info["size"]), zlib.crc32("|".join(marks).encode())
-
-    def glob(self, pattern: str) -> list[str]:
-        """List the URLs that match a pattern."""
-        system, name = find_system(pattern)
-        return [system.unstrip_protocol(path) for path in system.glob(name)]
-
-    def list_folder(self, folder: str) -> list[str]:
-        """List the names in a folder."""
-        if is_http(folder):
-            return []
-        system, name = find_system(folder)
-        return [path.rstrip("/").rpartition("/")[2] for path in system.ls(name, detail=False)]
-
-    def find_system(self, url: str) -> tuple[Any, str]:
-        """Return the fsspec file system of a URL, and the name of the file in it."""
-        return find_system(url)
+def open_file(url: str) -> RemoteFile:
+    """Open a file; reads fetch ranges."""
+    return open_http(url) if is_http(url) else _open_in_store(url)
 
 
-REMOTE_FILES = RemoteFiles()
+def identify(url: str, file: BinaryIO | None) -> tuple[int, int]:
+    """Return the size of a file, which may be open, and a checksum of its version, or 0."""
+    if is_http(url):
+        # If the file is open, each range request has already checked the version.
+        with nullcontext(file) if isinstance(file, RemoteFile) else open_http(url) as remote:
+            return remote.size, remote.identity
+    system, name = find_system(url)
+    info = system.info(name)
+    marks = [str(info.get(m, "")) for m in ("ETag", "etag", "LastModified", "mtime", "md5")]
+    return int(info["size"]), zlib.crc32("|".join(marks).encode())
+
+
+def glob(pattern: str) -> list[str]:
+    """List the URLs that match a pattern."""
+    system, name = find_system(pattern)
+    return [system.unstrip_protocol(path) for path in system.glob(name)]
+
+
+def list_folder(folder: str) -> list[str]:
+    """List the names in a folder; web servers list no files."""
+    if is_http(folder):
+        return []
+    system, name = find_system(folder)
+    return [path.rstrip("/").rpartition("/")[2] for path in system.ls(name, detail=False)]
 
 
 def find_system(url: str) -> tuple[Any, str]:
