@@ -8,7 +8,7 @@ formulas, snippets and classes. No other element or attribute occurs in the dump
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Mapping
 
 # fmt: off
@@ -62,15 +62,11 @@ def sanitize(html: str) -> str:
     names: list[str] = []
     at, texts = 0, list[str]()
     for match in _TAG.finditer(html):
-        if _KEPT.fullmatch(match[0]) or _MADE_TAG.fullmatch(match[0]):
-            texts.append(html[at : match.start()])
-            tags.append(match[0])
-            name = _NAME.match(match[0])
-            names.append(name[1].lower() if name else "")
-        else:
-            texts.append(html[at : match.start()])
-            tags.append("")
-            names.append("")
+        is_kept = _KEPT.fullmatch(match[0]) or _MADE_TAG.fullmatch(match[0])
+        texts.append(html[at : match.start()])
+        tags.append(match[0] if is_kept else "")
+        name = _NAME.match(tags[-1])
+        names.append(name[1].lower() if name else "")
         at = match.end()
     for number in _find_unpaired(tags, names):
         tags[number] = ""
@@ -80,11 +76,10 @@ def sanitize(html: str) -> str:
 
 def _find_unpaired(tags: list[str], names: list[str]) -> list[int]:
     """Find start tags without an end tag, and end tags without a start tag."""
-    ends: defaultdict[str, list[int]] = defaultdict(list)
+    ends: defaultdict[str, deque[int]] = defaultdict(deque)
     for number, tag in enumerate(tags):
         if tag.startswith("</"):
             ends[names[number]].append(number)
-    following: defaultdict[str, int] = defaultdict(int)
     unpaired: list[int] = []
     paired: set[int] = set()
     for number, (tag, name) in enumerate(zip(tags, names, strict=True)):
@@ -94,13 +89,11 @@ def _find_unpaired(tags: list[str], names: list[str]) -> list[int]:
             if number not in paired:
                 unpaired.append(number)
             continue
-        candidates, index = ends[name], following[name]
-        while index < len(candidates) and candidates[index] < number:
-            index += 1
-        if index < len(candidates):
-            paired.add(candidates[index])
-            index += 1
+        following = ends[name]
+        while following and following[0] < number:
+            following.popleft()
+        if following:
+            paired.add(following.popleft())
         else:
             unpaired.append(number)
-        following[name] = index
     return unpaired
