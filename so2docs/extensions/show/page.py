@@ -9,8 +9,7 @@ from typing import Any
 
 from click import style
 
-from so2docs.parse.bodies import converter
-from so2docs.plugin import for_terminal
+from so2docs.plugin import find_hook, for_terminal
 
 _NARROWEST = 20
 _START = re.compile(r"([> ]*)((?:[-*+]|\d+[.)])? *)")
@@ -24,8 +23,7 @@ def as_text(body: str, width: int = 80) -> str:
         body: HTML of the body.
         width: Maximum width of paragraphs, in columns; code and tables are not wrapped.
     """
-    to_markdown = converter("markdown")
-    assert to_markdown is not None
+    to_markdown = find_hook("body markdown")("python", None)
     lines, fence = [], ""
     for line in for_terminal(to_markdown(body)).splitlines():
         mark = _FENCE.match(line)
@@ -34,20 +32,17 @@ def as_text(body: str, width: int = 80) -> str:
         elif mark:
             fence = mark[1]
         elif len(line) > width and "|" not in line and (start := _START.match(line)):
-            lines.append(_wrap(line, width, start[1] + " " * len(start[2])))
+            paragraph = fill(
+                line,
+                max(width, _NARROWEST),
+                subsequent_indent=start[1] + " " * len(start[2]),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            lines.append(paragraph)
             continue
         lines.append(line)
     return "\n".join(lines)
-
-
-def _wrap(line: str, width: int, indent: str) -> str:
-    return fill(
-        line,
-        max(width, _NARROWEST),
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def as_page(question: dict[str, Any], width: int = 80) -> str:

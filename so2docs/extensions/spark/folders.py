@@ -12,8 +12,7 @@ import orjson
 from so2docs.dump import storage
 from so2docs.errors import explain
 from so2docs.extensions.spark import stores
-from so2docs.output import provenance
-from so2docs.output.provenance import Comparison
+from so2docs.output.provenance import Comparison, load
 from so2docs.plugin import (
     UP_TO_DATE,
     OutputError,
@@ -132,7 +131,7 @@ class SiteFolder(Product[bool]):
 
     def read_record(self) -> Provenance | None:
         """Return the provenance in `_SUCCESS`."""
-        return provenance.load(orjson.dumps(_read_success(self.path).get("provenance")))
+        return load(orjson.dumps(_read_success(self.path).get("provenance")))
 
     def compare(self) -> Comparison:
         """Compare the folder; `missing` if it is up to date, but a file lacks its size.
