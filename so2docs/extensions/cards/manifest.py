@@ -22,7 +22,7 @@ from so2docs.options.table import OF_CONVERT
 from so2docs.options.transform import METADATA, RECORDS
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import MANIFEST, RECORD, side_file
-from so2docs.output.provenance import parse_files, parse_record
+from so2docs.output.provenance import parse_files
 from so2docs.plugin import File, OptionError, OutputError, Provenance, flag, read_provenance
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def recipe_of(manifest: Manifest) -> Recipe | None:
 def load(path: str) -> Manifest:
     """Read and check the manifest at `path`; raise `OutputError` if it is not intact."""
     try:
-        values = parse_record(Path(path).read_bytes())
+        values = json.loads(Path(path).read_bytes())
         if values.pop("checksum") == _checksum(values) and values["format"] == FORMAT:
             return Manifest(**parse_files(values))
         reason = "it is damaged, or from another version of so2docs"
@@ -203,7 +203,7 @@ def load(path: str) -> Manifest:
         ) from None
     except OSError as error:
         reason = str(error.strerror)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         reason = "it is damaged, or not a manifest"
     raise OutputError(
         f"{path}: the manifest cannot be read ({reason}); convert the dump again with "

@@ -10,7 +10,6 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from so2docs.dump.kinds import SITES, check_root
 from so2docs.dump.opening import SourceFile, TableFile
 from so2docs.extensions.inspection.facts import FactsVisitor, RowFacts
 from so2docs.output.new_files import temporary_folder
@@ -241,8 +240,6 @@ def locate_all(source: Source) -> dict[str, str]:
         if not source.is_folder and source.look(path).archive() is None:
             if source.look(path).is_plain and not source.look(path).has_root(POSTS.root):
                 paths.clear()
-                if source.look(path).has_root(SITES):
-                    check_root(source.look(path).name, SITES, POSTS)
             paths[POSTS.file] = path  # A conversion reads any other file as posts.
     elif paths.get(POSTS.file) != path:
         paths = {name: found for name, found in paths.items() if found == path}

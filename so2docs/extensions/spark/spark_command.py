@@ -6,6 +6,7 @@ import atexit
 import logging
 import os
 import shutil
+import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from so2docs.commands import signals
 from so2docs.errors import ClusterError
 from so2docs.extensions.spark.jobs import find_cause
 from so2docs.options.table import taken_by
@@ -134,9 +134,8 @@ def _end_at_once_if_interrupted() -> Iterator[None]:
     except BaseException as end:
         if isinstance(end, Exception):
             raise
-        is_interrupted = isinstance(end, KeyboardInterrupt)
-        code = signals.EXIT_INTERRUPTED if is_interrupted else signals.EXIT_TERMINATED
-        atexit.register(os._exit, code)
+        number = signal.SIGINT if isinstance(end, KeyboardInterrupt) else signal.SIGTERM
+        atexit.register(os._exit, 128 + number)
         raise type(end)(_RESUMES) from None
 
 
