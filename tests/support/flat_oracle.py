@@ -42,6 +42,19 @@ def rows_of(xml: Path, table: Table) -> list[Row]:
     return [row for row in rows if row["Id"] is not None]
 
 
+def rows_in(folder: Path) -> Site:
+    """Parse the rows of all tables in a folder."""
+    return {table.stem: rows_of(folder / table.file, table) for table in tables_in(folder)}
+
+
+def as_stored(rows: list[Row], form: str) -> list[Row]:
+    """Return rows as a format has them: SQLite has the first row of each id, in their order."""
+    if form != "sqlite":
+        return rows
+    first = {row["Id"]: row for row in reversed(rows)}
+    return [first[number] for number in sorted(first)]
+
+
 def typed(attributes: dict[str, str], table: Table) -> Row:
     row, other = dict.fromkeys([*table.attributes, "Other"]), {}
     for name, text in attributes.items():

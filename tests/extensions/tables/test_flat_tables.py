@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import deepcopy
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,7 +19,7 @@ from isal import isal_zlib
 from make_dump import make_dump
 from support.command import run_python
 from support.dumps import question, row, some_rows, write_dump
-from support.flat_oracle import read_back, rows_of, tables_in
+from support.flat_oracle import as_stored, read_back, rows_of, tables_in
 from support.packed import BZIP2, Counting, seven_zip, with_noise
 from support.places import CHECKOUT, LONG, published
 from support.table_sites import SITE
@@ -29,23 +28,14 @@ import so2docs
 from so2docs.dump import storage
 from so2docs.dump.dump import Dump
 from so2docs.extensions.tables import tables as flat_tables
-from so2docs.extensions.tables.options import TableFormat, TableOptions
+from so2docs.extensions.tables.options import TableFormat
 from so2docs.options.choices import BodyAs, Core
-from so2docs.options.option import entries
-from so2docs.options.table import Options
 from so2docs.output.product import ExistingOutputError
 from so2docs.scan import table as scan_table
 from so2docs.scan.chunk import ChunkResult, ChunkTask, read_chunk
 from so2docs.schema import DUMP
 
 FORMATS = [form for form in get_args(TableFormat) if form != "arrow"]
-START = '<?xml version="1.0" encoding="utf-8"?>\n'
-
-
-def write_table(folder: Path, name: str, *rows: str) -> None:
-    table = DUMP[name]
-    body = "".join(f"  <row {one} />\n" for one in rows)
-    (folder / table.file).write_text(f"{START}<{table.root}>\n{body}</{table.root}>", "utf-8")
 
 
 @pytest.fixture
@@ -53,20 +43,17 @@ def site(tmp_path: Path) -> Path:
     """All eight tables, with values that are hard for some formats."""
     folder = tmp_path / "tea.stackexchange.com"
     shutil.copytree(SITE, folder, ignore=shutil.ignore_patterns("questions*"))
-    write_table(
-        folder,
-        "history",
-        'Id="1" PostHistoryTypeId="2" PostId="1" RevisionGUID="a-b" UserId="-1"'
-        ' CreationDate="2019-02-28T23:59:59.9" Comment="" Text="a,&quot;b&quot;&#xA;&#xD;c \\ \'"',
-        'Id="2" PostHistoryTypeId="2" PostId="1" CreationDate="2020-02-29T00:00:00" New="&lt;é"',
+    event = {"PostHistoryTypeId": 2, "PostId": 1}
+    texts = {"Comment": "", "Text": 'a,"b"\n\rc \\ \''}
+    by = {"RevisionGUID": "a-b", "UserId": -1, "CreationDate": "2019-02-28T23:59:59.9"}
+    other = row(Id=2, **event, CreationDate="2020-02-29T00:00:00", New="<é")
+    write_dump(folder / "PostHistory.xml", row(Id=1, **event, **by, **texts), other)
+    write_dump(
+        folder / "Tags.xml",
+        row(Id=1, TagName="tea", Count=3_000_000_000, IsRequired=True, IsModeratorOnly=False),
+        row(Id=2, TagName="", Count="many", IsRequired="yes"),
     )
-    write_table(
-        folder,
-        "tags",
-        'Id="1" TagName="tea" Count="3000000000" IsRequired="True" IsModeratorOnly="False"',
-        'Id="2" TagName="" Count="many" IsRequired="yes"',
-    )
-    write_table(folder, "badges")
+    write_dump(folder / "Badges.xml")
     return folder
 
 
@@ -76,14 +63,6 @@ def contents(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.name.endswith(".record")
     }
-
-
-def as_stored(rows: list[dict[str, Any]], form: str) -> list[dict[str, Any]]:
-    """Return rows as a format has them: SQLite has the first row of each id, in their order."""
-    if form != "sqlite":
-        return rows
-    first = {row["Id"]: row for row in reversed(rows)}
-    return [first[number] for number in sorted(first)]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +163,7 @@ def test_strays_of_a_chunk_are_in_a_file(
 
     monkeypatch.setattr(scan_table, "read_chunk", read_and_measure)
     texts = [f"{n} {'tea ' * 300}" for n in range(2500)]
-    write_table(tmp_path, "comments", *(f'PostId="1" Text="{text}"' for text in texts))
+    write_dump(tmp_path / "Comments.xml", *(row(PostId=1, Text=text) for text in texts))
     report = so2docs.tables(tmp_path, tmp_path / "out", core=core, jobs=1)
     assert report["comments"].strays == {"comment_missing_id": len(texts)}
     with gzip.open(tmp_path / "out" / ".Comments.parquet.strays.gz") as lines:
@@ -238,7 +217,7 @@ def _forged(values: Any) -> Iterator[Any]:
 def test_a_forged_record_is_never_accepted(site: Path, tmp_path: Path) -> None:
     """A record with a correct checksum may still have other types than so2docs writes."""
     out = tmp_path / "out"
-    write_table(site, "comments", 'Id="1" PostId="1" Text="a"', 'Id="x" PostId="1"')
+    write_dump(site / "Comments.xml", row(Id=1, PostId=1, Text="a"), row(Id="x", PostId=1))
     so2docs.tables(site, out, only="comments")
     record = out / ".Comments.parquet.record"
     for forged in _forged(orjson.loads(record.read_bytes())["record"]):
@@ -299,11 +278,6 @@ def test_finds_the_same_tables_as_a_conversion(site: Path, tmp_path: Path) -> No
     assert flat["posts"].rows == nested.rows
 
 
-def test_a_missing_table(site: Path, tmp_path: Path) -> None:
-    (site / "Votes.xml").unlink()
-    assert "votes" not in so2docs.tables(site, tmp_path / "out")
-
-
 @pytest.fixture(scope="module", params=published())
 def whole_dump(request: pytest.FixtureRequest, unpack: Callable[[Path], Path]) -> Path:
     """All tables of a published dump, unpacked."""
@@ -359,22 +333,11 @@ print(report["posts"].rows, report.peak_memory_bytes)
     assert peak < 512 * 1024 * 1024
 
 
-def test_errors_mean_the_same_as_in_a_conversion(tmp_path: Path) -> None:
-    dump = tmp_path / "Posts.xml"
-    write_dump(dump, b'<row Id="1" PostTypeId="1" Title="a&#1;b" />')
-    report = so2docs.convert(dump, tmp_path / "q.jsonl")
-    so2docs.tables(dump, tmp_path / "out", format="jsonl", errors="repair")
-    assert report.repaired_characters == 1
-    with gzip.open(tmp_path / "out" / "Posts.jsonl.gz") as file:
-        assert orjson.loads(file.read())["Title"] == "a\N{REPLACEMENT CHARACTER}b"
+def test_rows_are_repaired_or_refused_as_in_a_conversion(tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "Posts.xml", b'<row Id="1" PostTypeId="1" Title="a&#1;b" />')
+    so2docs.tables(dump, tmp_path / "out", format="jsonl")
+    [post] = read_back(tmp_path / "out", DUMP["posts"], "jsonl")
+    assert post["Title"] == "a\N{REPLACEMENT CHARACTER}b"
     write_dump(dump, b'<row Id="1" Title="a" Title="b" />')
-    makers: list[Any] = [
-        partial(so2docs.convert, dump, tmp_path / "r.jsonl"),
-        partial(so2docs.tables, dump, tmp_path / "other"),
-    ]
-    for make in makers:
-        with pytest.raises(so2docs.MalformedDumpError):
-            make(errors="repair")
-        make(errors="skip")
-    described = [entry for kind in (Options, TableOptions) for entry in entries(kind)]
-    assert len({entry.help for entry in described if entry.name == "errors"}) == 1
+    with pytest.raises(so2docs.MalformedDumpError):
+        so2docs.tables(dump, tmp_path / "other")

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -21,9 +20,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from support.command import run
+from support.command import run, with_programs
 from support.dumps import answer, question, row, write_dump
-from support.flat_oracle import LINKS, Row, as_date, broken_links, rows_of, tables_in
+from support.flat_oracle import LINKS, Row, as_date, broken_links, rows_in, rows_of
 from support.places import CHECKOUT
 from support.readers import import_reader
 from support.servers import Command, find_program, make_short_folder, run_postgres, run_server
@@ -206,7 +205,7 @@ def _sorted(rows: list[Row]) -> list[Row]:
 
 def _broken(site: Path) -> dict[str, int]:
     """Count the rows that break each foreign key between tables of the site, from the XML."""
-    rows = {table.stem: rows_of(site / table.file, table) for table in tables_in(site)}
+    rows = rows_in(site)
     return {
         name: len(ids)
         for name, ids in broken_links(rows).items()
@@ -235,8 +234,7 @@ def test_documents_and_their_changes_in_postgres(short_folder: Path, tmp_path: P
     folder.mkdir()
     with postgres(folder):
         environment = {
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            **with_programs(),
             "PGHOST": str(folder / "postgres"),
             "PGUSER": "tester",
             "PGDATABASE": "postgres",
