@@ -93,9 +93,3 @@ def test_a_limit_means_the_html(as_of: str | None, site: Path, tmp_path: Path) -
         limits[body] = [(row["Id"], row["AcceptedAnswerId"]) for row in rows]
     assert limits["html"][0] == (1, None)
     assert limits["html"] == limits["text"] == limits["markdown"]
-
-
-def test_another_form_is_another_table(site: Path, tmp_path: Path) -> None:
-    so2docs.tables(site, tmp_path / "out", body="text", only="posts")
-    with pytest.raises(so2docs.OutputExistsError, match="body"):
-        so2docs.tables(site, tmp_path / "out", only="posts")

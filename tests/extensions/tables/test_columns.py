@@ -14,7 +14,6 @@ from support.twins import (
     slice_of,
 )
 
-from so2docs.extensions.tables.columns import typed_values
 from so2docs.parse import core
 from so2docs.parse.posts import milliseconds
 from so2docs.schema import DUMP, RESERVED
@@ -101,12 +100,6 @@ def _escaped(text: str) -> str:
     for character, reference in {"&": "&amp;", "<": "&lt;", '"': "&quot;", "\n": "&#xA;"}.items():
         text = text.replace(character, reference)
     return text
-
-
-def test_misfits_keep_their_text() -> None:
-    row = {"Id": "1", "Class": "gold", "New": "é", "Date": "2020"}
-    values = typed_values(row, DUMP["badges"].attributes)
-    assert values == {"Id": 1, "Other": '{"Class":"gold","New":"é","Date":"2020"}'}
 
 
 def test_dates_in_milliseconds() -> None:

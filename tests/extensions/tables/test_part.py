@@ -8,9 +8,7 @@ import json
 import random
 import re
 import reprlib
-import sqlite3
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ import pytest
 from support.command import run
 from support.dumps import answer, question, row, write_dump
 from support.filtering import pattern_of, place_of
-from support.flat_oracle import LINKS, Row, Site, broken_links, read_back, rows_of, tables_in
+from support.flat_oracle import LINKS, Row, Site, broken_links, read_back, rows_in, tables_in
 from support.places import CHECKOUT, LONG, SAMPLES
 
 import so2docs
@@ -37,10 +35,6 @@ CASES: list[dict[str, Any]] = [
     {"accepted": True, "keep_users": [8, 43]},
     {"keep_posts": [10**12]},
 ]
-
-
-def rows_in(folder: Path) -> Site:
-    return {table.stem: rows_of(folder / table.file, table) for table in tables_in(folder)}
 
 
 @pytest.fixture(
@@ -202,32 +196,6 @@ def test_a_single_table_equals_the_same_table_of_all(tmp_path: Path) -> None:
         assert [path.name for path in (tmp_path / name).iterdir() if path.name[0] != "."] == [
             f"{table.stem}.parquet"
         ]
-
-
-def test_forms_of_the_options(tmp_path: Path) -> None:
-    (tmp_path / "ids").write_text("1\n")
-    site = SAMPLES / "site"
-    for number, ids in enumerate(("1", "ids")):
-        arguments = (site, tmp_path / str(number), "--keep-posts", ids, "--format", "jsonl")
-        run("tables", *arguments, cwd=tmp_path, code=0)
-    both = [read_back(tmp_path / name, DUMP["posts"], "jsonl") for name in ("0", "1")]
-    assert both[0] == both[1] == part_of(rows_in(site), keep_posts=[1])["Posts"] != []
-    again = so2docs.tables(site, tmp_path / "0", keep_posts=[1], format="jsonl")
-    assert not again.is_new
-    with pytest.raises(so2docs.OutputError, match="keep_posts"):
-        so2docs.tables(site, tmp_path / "0", keep_posts=[1, 2], format="jsonl")
-
-
-def test_a_change_of_the_posts_outdates_the_users(tmp_path: Path) -> None:
-    posts = [question(1, OwnerUserId=1), answer(2, 1, OwnerUserId=2)]
-    write_dump(tmp_path / "Posts.xml", *posts)
-    write_dump(tmp_path / "Users.xml", row(Id=1), row(Id=2), row(Id=3))
-    options: dict[str, Any] = {"keep_posts": [1], "only": "users"}
-    assert so2docs.tables(tmp_path, tmp_path / "out", **options)["users"].written == 2
-    write_dump(tmp_path / "Posts.xml", *posts, answer(3, 1, OwnerUserId=3))
-    with pytest.raises(so2docs.OutputError):
-        so2docs.tables(tmp_path, tmp_path / "out", **options)
-    assert so2docs.tables(tmp_path, tmp_path / "out", update=True, **options)["users"].written == 3
 
 
 def test_answers_without_their_question_are_left_out(tmp_path: Path) -> None:
@@ -425,13 +393,3 @@ def test_the_ids_of_a_part_are_not_read_for_each_chunk(
 
     count_read("imports")
     assert count_read("t") < 7 * dump.stat().st_size
-
-
-def test_made_up_posts_are_in_no_database(tmp_path: Path) -> None:
-    site = write_site_with_made_up_posts(tmp_path / "site")
-    so2docs.to_sqlite(site, tmp_path / "q.db", drop_fabricated=True)
-    with closing(sqlite3.connect(tmp_path / "q.db")) as database:
-        assert database.execute("SELECT max(Id) FROM posts").fetchone() == (1_000_000_000,)
-        assert not database.execute("SELECT * FROM comments WHERE Id = 5000").fetchall()
-        accepted = database.execute("SELECT AcceptedAnswerId FROM posts WHERE Id = 5001")
-        assert accepted.fetchone() == (None,)
