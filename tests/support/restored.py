@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import py7zr
-
 import so2docs
 from support.dumps import row, write_dump
-from support.packed import LZMA2
+from support.packed import seven_zip
 
 Row = dict[str, Any]
 
@@ -52,10 +50,8 @@ def check_any_way(
     chunk_bytes: tuple[int, int],
 ) -> None:
     """Check that either core, any chunks and an archive whose posts come last give the same."""
-    archive = folder / "dump.7z"
-    with py7zr.SevenZipFile(archive, "w", filters=LZMA2) as file:
-        for path in sorted(dump.glob("*.xml"), key=lambda path: path.name == "Posts.xml"):
-            file.write(path, path.name)
+    tables = sorted(dump.glob("*.xml"), key=lambda path: path.name == "Posts.xml")
+    archive = seven_zip(folder / "dump.7z", tables)
     ways: list[tuple[Path, Row]] = [
         (dump, {"core": "python"}),
         (dump, {"core": "compiled", "chunk_bytes": chunk_bytes[0]}),

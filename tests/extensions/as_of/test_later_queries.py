@@ -159,25 +159,13 @@ def test_each_part_is_of_its_date(site: tuple[Site, Path], tmp_path: Path, core:
     assert 5 < len(found["queries.jsonl"]) < len(asked) < len(later) - len(then)
     assert (report.as_of, report.later_until) == (CORPUS, QUERIES)
     assert f"as of {QUERIES}" in str(report)
+    assert f"until {QUERIES}" in (tmp_path / "set" / "README.md").read_text("utf-8")
     assert not report.strays
     assert report.tables["links"].nested == sum(
         link["CreationDate"] < ("2020-01-12T99" if link["PostId"] in corpus else "2020-01-22T99")
         for link in over_time.tables["PostLinks"]
         if link["PostId"] in corpus.keys() | asked.keys()
     )
-
-
-@pytest.mark.parametrize("options", [{}, {"as_of": "2020-01-12T12:00"}, {"tags": "ale"}])
-def test_a_walk_finds_nothing_later(site: tuple[Site, Path], options: Row, tmp_path: Path) -> None:
-    _, dump = site
-    make_set(dump, tmp_path / "set", **options)
-    until = "2020-01-12T12:00:00.000" if "as_of" in options else CORPUS + END
-    walk = Walk(dump, until, QUERIES + END)
-    if "tags" not in options:
-        assert list(walk.find_later(tmp_path / "set")) == []
-        assert min(walk.checked[kind] for kind in ("corpus", "queries", "edited later")) > 5
-    ids = {entry["_id"] for entry in read_set(tmp_path / "set")["corpus.jsonl"]}
-    assert ids == walk.list_corpus(options.get("tags", ""))
 
 
 @pytest.mark.parametrize(
@@ -245,23 +233,6 @@ def test_migrated_and_reused_ids(tmp_path: Path, core: Core) -> None:
     assert [entry["_id"] for entry in found["corpus.jsonl"]] == ["1"]
     assert found["queries.jsonl"] == [{"_id": "3", "text": "t"}]
     assert found["qrels/test.jsonl"] == [{"query-id": "3", "corpus-id": "1", "score": 1}]
-
-
-def test_both_dates_are_recorded(site: tuple[Site, Path], tmp_path: Path) -> None:
-    _, dump = site
-    make_set(dump, tmp_path / "set")
-    readme = (tmp_path / "set" / "README.md").read_text("utf-8")
-    assert all(date in readme for date in (CORPUS, QUERIES))
-    assert not make_set(dump, tmp_path / "set").is_new
-    with pytest.raises(
-        so2docs.OutputError, match=r"made with other options \(with other settings\)"
-    ):
-        make_set(dump, tmp_path / "set", settings={**SETTINGS, "queries_until": "2020-01-23"})
-    make_set(dump, tmp_path / "carded", card=True)
-    card = (tmp_path / "carded" / "README.md").read_text("utf-8")
-    assert f"as it was on {CORPUS}" in card
-    assert f"asked later, until {QUERIES}" in card
-    assert f"--set queries_until={QUERIES}" in card
 
 
 def test_a_set_of_duplicates_names_its_date(site: tuple[Site, Path], tmp_path: Path) -> None:
