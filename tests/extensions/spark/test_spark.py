@@ -13,7 +13,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from support.command import run_process, run_python, start
 from support.oracle import nest
@@ -151,23 +150,6 @@ def test_a_finished_site_of_another_dump_or_other_options(session: Any, tmp_path
     assert list(reports(convert(site_field="Site", update=True))) == ["wide"]
     assert_same_as_plain(dump, out / "wide", tmp_path / "plain", site_field="Site", site="wide")
     assert up_to_date(convert(site_field="Site", update=True)) == ["wide"]
-
-
-@pytest.mark.spark
-def test_a_failed_update_leaves_the_earlier_files(session: Any, tmp_path: Path) -> None:
-    dump, out = tmp_path / "in" / "wide" / "Posts.xml", tmp_path / "out"
-    sparse_dump(dump, range(1, 2000, 3))
-    convert = partial(on_spark.convert, session, dump, out, update=True, chunk_bytes=10_000)
-    convert()
-    before = files_of(out)
-    sparse_dump(dump, range(1, 2600, 3), malformed=1201)
-    assert isinstance(errors(convert())["wide"], so2docs.MalformedDumpError)
-    after = files_of(out)
-    assert after.keys() - before.keys() == {"wide/_run"}
-    assert {name: after[name] for name in before} == before
-    sparse_dump(dump, range(1, 2000, 3))
-    assert list(reports(convert())) == ["wide"]
-    assert files_of(out) == before
 
 
 @pytest.mark.spark
@@ -311,34 +293,6 @@ def test_the_error_of_a_full_disk_names_that_disk(
     folders.begin(site.folder, "run")
     with pytest.raises(so2docs.DiskFullError, match=f"^{small}/.*free some space"):
         convert_site(site, run="run", keywords={})
-
-
-@pytest.mark.spark
-def test_the_later_application_keeps_the_folder(session: Any, tmp_path: Path) -> None:
-    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 9_000_000, 101))
-    out = tmp_path / "out"
-    wide = out / "wide"
-    command = ["spark", dump, out, "--master", "local[1]", "--min-score", "1", "-q"]
-    with start(*command, stderr=subprocess.PIPE, text=True) as earlier:
-        processes = [earlier.pid]
-        try:
-            while earlier.poll() is None and not [*wide.glob("_temporary*")]:
-                time.sleep(0.05)
-            family = psutil.Process(earlier.pid).children(recursive=True)
-            processes += [process.pid for process in family]
-            for pid in processes:
-                os.kill(pid, signal.SIGSTOP)
-            assert not (out / "wide" / "_SUCCESS").exists()
-            report = on_spark.convert(session, dump, out)
-        finally:
-            for pid in processes:
-                os.kill(pid, signal.SIGCONT)
-        stderr = earlier.communicate(timeout=120)[1]
-    assert earlier.returncode == 1, stderr
-    assert "wide: another run is writing" in stderr
-    assert list(reports(report)) == ["wide"]
-    assert sorted(files_of(out)) == ["wide/_SUCCESS", "wide/part-00000.jsonl.gz"]
-    assert_same_as_plain(dump, out / "wide", tmp_path / "plain")
 
 
 @pytest.mark.spark
