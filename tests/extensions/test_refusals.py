@@ -53,7 +53,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "2024-04").mkdir()
     for site in ("beer", "coffee"):
         packed = gzip.compress((SAMPLES / "posts.xml").read_bytes())
-        (folder / "2024-04" / f"{site}.stackexchange.com-Posts.xml.gz").write_bytes(packed)
+        dump = folder / "2024-04" / f"{site}.stackexchange.com-Posts.xml.gz"
+        dump.write_bytes(packed)
+        so2docs.convert(dump, folder / f"{site}.jsonl", jobs=1)
+    so2docs.convert(folder / "dump", folder / "fields.jsonl", fields="Id", jobs=1)
     (folder / "plain.jsonl").write_text("{}\n")
     (folder / "short.db").write_bytes(b"SQLite format 3\x00")
     (folder / "json.db").write_text('[{"Id": 1}]')

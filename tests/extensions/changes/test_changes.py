@@ -18,7 +18,6 @@ from support.messages import heard
 from support.site_over_time import Site, as_text
 
 import so2docs
-from so2docs.errors import OptionError
 from so2docs.output.formats import Format
 
 Posts = list[dict[str, Any]]
@@ -192,42 +191,6 @@ def test_a_change_of_ignored_fields_alone_is_no_change(tmp_path: Path) -> None:
         "Score,Answers.Score": [second],
         "Answers.Score": [first, second],
     }
-
-
-OTHER_OPTIONS: list[dict[str, Any]] = [
-    {"fields": "Id,Title,Answers"},
-    {"drop_fields": "ClosedDate,LastActivityDate"},
-    {"body": "markdown"},
-    {"site_field": "Site"},
-    {"answers_by": "votes"},
-    {"min_score": -100},
-    {"tags": "ale"},
-    {"nest": ["comments"]},
-]
-
-
-@pytest.mark.parametrize("options", OTHER_OPTIONS, ids=lambda options: next(iter(options)))
-def test_other_options_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
-    (tmp_path / "Comments.xml").write_text(
-        '<comments>\n<row Id="1" PostId="1" Text="well" UserId="3" />\n</comments>\n'
-    )
-    old = output(tmp_path / "old.jsonl.gz", evening(9))
-    new = output(tmp_path / "new.jsonl.gz", evening(10), **options)
-    (name,) = options
-    with pytest.raises(OptionError, match=rf"converted with different options \({name}\)"):
-        so2docs.diff(old, new).write(tmp_path / "changes.jsonl")
-    assert not (tmp_path / "changes.jsonl").exists()
-
-
-def test_another_site_is_refused(tmp_path: Path) -> None:
-    paths = []
-    for name in ("beer.stackexchange.com", "coffee.stackexchange.com"):
-        (tmp_path / name).mkdir()
-        dump(tmp_path / name / "Posts.xml", evening(3))
-        paths.append(tmp_path / f"{name}.jsonl")
-        so2docs.convert(tmp_path / name, paths[-1])
-    with pytest.raises(OptionError, match=r"the sites are not the same \(\S+, coffee"):
-        list(so2docs.diff(*paths))
 
 
 def test_missing_provenance_is_reported(pair: tuple[Path, Path]) -> None:
