@@ -116,7 +116,7 @@ def duplicates(questions: list[Row], body: Body) -> dict[str, list[Row]]:
     """Make sentence-transformers/stackexchange-duplicates, by the names of its subsets."""
     by_id = {question["Id"]: question for question in questions}
     files: dict[str, list[Row]] = {f"{name}-{name}-pair": [] for name in ("post", "title", "body")}
-    for numbers in sorted(linked(by_id, 3)):
+    for numbers in sorted(linked(by_id)):
         pair = [by_id[number] for number in numbers]
         texts = {
             "title": [question["Title"] for question in pair],
@@ -131,13 +131,13 @@ def duplicates(questions: list[Row], body: Body) -> dict[str, list[Row]]:
     return files
 
 
-def linked(questions: dict[int, Row], kind: int) -> set[tuple[int, int]]:
-    """Return the links of a type between two of the questions."""
+def linked(questions: dict[int, Row]) -> set[tuple[int, int]]:
+    """Return the links from duplicates to their originals among the questions."""
     return {
         (number, link["RelatedPostId"])
         for number, question in questions.items()
         for link in question["Links"]
-        if link["LinkTypeId"] == kind and link["RelatedPostId"] in questions.keys() - {number}
+        if link["LinkTypeId"] == 3 and link["RelatedPostId"] in questions.keys() - {number}
     }
 
 
@@ -153,22 +153,16 @@ def with_absolute_links(html: str, host: str) -> str:
     return "<".join(tags)
 
 
-def beir(
-    questions: list[Row], body: Body, links: str = "duplicate"
-) -> tuple[list[Row], list[Row], list[str]]:
+def beir(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[str]]:
     """Make the corpus, the queries, and the lines of relevant documents."""
     by_id = {question["Id"]: question for question in questions}
     corpus = [
         {"_id": str(number), "title": question["Title"], "text": body(unmarked(question["Body"]))}
         for number, question in by_id.items()
     ]
-    related = linked(by_id, 1) if links != "duplicate" else set()
-    duplicated = linked(by_id, 3) if links != "linked" else set()
-    both = sorted(related | duplicated)
+    judged = sorted(linked(by_id))
     queries = [
         {"_id": str(number), "text": by_id[number]["Title"]}
-        for number in sorted({source for source, _ in both})
+        for number in sorted({source for source, _ in judged})
     ]
-    grades = [1 + (links == "both" and pair in duplicated) for pair in both]
-    judged = zip(both, grades, strict=True)
-    return corpus, queries, [f"{pair[0]}\t{pair[1]}\t{grade}" for pair, grade in judged]
+    return corpus, queries, [f"{source}\t{target}\t1" for source, target in judged]

@@ -327,15 +327,6 @@ def test_the_same_command_writes_a_card_that_failed(name: str, tmp_path: Path) -
     assert not list(tmp_path.glob(".*.part")) + list(tmp_path.glob("*.spill"))
 
 
-def test_the_card_counts_records_and_not_questions(tmp_path: Path) -> None:
-    dump = Path(so2docs.__file__).parent / "sample" / "sample.stackexchange.com.7z"
-    report = so2docs.convert(dump, tmp_path / "q.jsonl", recipe="pairs", card=True)
-    assert (report.records, report.questions, report.answers) == (4, 8, 11)
-    lines, text = front_matter(tmp_path / "README.md")
-    assert "| `q.jsonl` | 4 | 8 | 11 |" in text
-    assert "    num_examples: 4" in lines
-
-
 def test_a_card_without_outputs_is_rejected(tmp_path: Path) -> None:
     posts = SAMPLES / "posts.xml"
     command = ("convert", posts, tmp_path / "q.jsonl", "--min-score", "999", "--card")

@@ -134,14 +134,6 @@ def test_no_release_is_of_another_century(tmp_path: Path) -> None:
     assert (inspection.last_date[:10], inspection.release) == ("9999-12-31", "")
 
 
-def test_reads_the_license_next_to_unpacked_tables(tmp_path: Path) -> None:
-    site = write(tmp_path / "tea")
-    (site / "license.txt").write_text("CC BY-SA")
-    inspection = so2docs.inspect(site, jobs=1)
-    assert {file.license for file in inspection.files} == {"CC BY-SA"}
-    assert inspection.release == "2024-06-30"
-
-
 def test_an_unreadable_license_is_a_remark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = write(tmp_path / "tea")
     (site / "license.txt").write_text("CC BY-SA")
@@ -297,20 +289,6 @@ def test_an_unreadable_table_is_described_once_and_without_facts(tmp_path: Path)
     facts = {name: table[name] for name in ("rows", "made_up", "columns", "is_ordered", "lacks")}
     assert set(facts.values()) == {None}
     assert table["bytes"] == (tmp_path / "Posts.xml").stat().st_size
-
-
-def test_reports_a_broken_table_and_reads_the_others(tmp_path: Path) -> None:
-    site = write(tmp_path / "tea", "Comments.xml", lambda text: text[:-20])
-    (site / "Votes.xml.gz").write_bytes(gzip.compress(b"<votes>" + b" " * 99_999)[:60])
-    result = run("inspect", site, tmp_path / "gone", "--json", "--jobs", "1", code=1)
-    assert "gone: cannot be read" in result.stderr
-    assert "Comments.xml: is truncated" in result.stderr
-    assert "Traceback" not in result.stderr
-    (inspection,) = json.loads(result.stdout)
-    assert "is truncated" in inspection["tables"]["Comments.xml"]["problem"]
-    assert "truncated" in inspection["tables"]["Votes.xml"]["problem"]
-    assert inspection["tables"]["Posts.xml"]["rows"] == 2
-    assert not inspection["is_sound"]
 
 
 @pytest.mark.long

@@ -6,14 +6,12 @@ read by eye.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.formats_read_back import jsonl, without_nulls
 from support.golden import THREADS, compare
-from support.interruptions import stopped
 
 import so2docs
 from so2docs.extensions.recipes.catalog import NAMES
@@ -98,14 +96,3 @@ def test_files_of_a_set(name: str, tmp_path: Path) -> None:
     compare_set(tmp_path / "set", name)
     again = convert(tmp_path / "set", SETS[name])
     assert (again.is_new, again.records, again.files) == (False, report.records, 4)
-
-
-@pytest.mark.parametrize(
-    ("name", "last"), [("beir", "qrels/test.tsv"), ("duplicates", "body-body-pair/train.jsonl")]
-)
-def test_a_set_is_resumed(name: str, last: str, tmp_path: Path) -> None:
-    with stopped(os, "replace", lambda source, target: str(target).endswith(last)):
-        convert(tmp_path / "set", SETS[name], jobs=1)
-    assert not (tmp_path / "set" / last).exists()
-    assert convert(tmp_path / "set", SETS[name], jobs=1).resumed
-    compare_set(tmp_path / "set", name)

@@ -15,7 +15,6 @@ from support import dumps, oracle_tables
 from support.places import CHECKOUT
 
 import so2docs
-from so2docs.dump.source import Source
 from so2docs.extensions.json_schema import describe_record
 from so2docs.extensions.markdown.conversion import to_markdown
 from so2docs.extensions.recipes import threads
@@ -396,23 +395,6 @@ def test_a_failing_recipe(function: Any, record: Any, problem: str) -> None:
     with pytest.raises(so2docs.So2docsError) as error:
         list(maker.records(7, b'{"Id":7,"Title":"How?"}'))
     assert problem in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("site", "host"),
-    [
-        ("beer.stackexchange.com", "alcohol.stackexchange.com"),
-        ("stackoverflow.com", "stackoverflow.com"),
-        ("ru.meta.stackoverflow.com", "ru.meta.stackoverflow.com"),
-        ("meta.mathoverflow.net", "meta.mathoverflow.net"),
-        ("cardano-2021-12", None),
-        ("dba.meta-2024-04", None),
-        ("notstackexchange.com", None),
-        ("dumps", None),
-    ],
-)
-def test_the_host_of_a_site(site: str, host: str | None) -> None:
-    assert Source(f"{site}/Posts.xml").published_host() == host
 
 
 @pytest.mark.parametrize("host", ["Beer.StackExchange.com", "https://beer.stackexchange.com/"])

@@ -18,7 +18,7 @@ import py7zr
 import pytest
 from support.command import run
 from support.dumps import dump_of, question, row, some_rows, unpacked
-from support.packed import seven_zip, zipped
+from support.packed import BZIP2, LZMA2, seven_zip, zipped
 from support.range_server import RangeServer, serving
 
 import so2docs
@@ -30,7 +30,6 @@ POSTS = dump_of(*some_rows(300, body_bytes=300))
 TAGS = b'<?xml version="1.0" encoding="utf-8"?>\n<tags>\n%s</tags>\n' % row(
     Id=1, TagName="tea", Count=2
 )
-LZMA2, BZIP2 = [{"id": py7zr.FILTER_LZMA2, "preset": 1}], [{"id": py7zr.FILTER_BZIP2}]
 
 
 @pytest.fixture(autouse=True)

@@ -227,17 +227,6 @@ def test_no_empty_page_follows_a_full_one(count: int, rest: int, tmp_path: Path)
             assert ('rel="next"' in first) is bool(rest)
 
 
-def test_the_front_page_counts_questions_without_answers(tmp_path: Path) -> None:
-    """Questions with answers of which none is accepted are not among them."""
-    questions = site(40)
-    make_database(questions, tmp_path / "q.db")
-    with asked(tmp_path / "q.db") as client:
-        page = client.get("/").text
-    unanswered = sum(not question["Answers"] for question in questions)
-    assert 0 < unanswered < sum("AcceptedAnswerId" not in question for question in questions)
-    assert f"<dt>unanswered</dt><dd>{unanswered}</dd>" in page
-
-
 def test_lists_and_filters_read_no_rows_of_posts(tmp_path: Path) -> None:
     """Reading 250,000 bodies takes seconds, reading an index milliseconds."""
     with opened(tmp_path / "q.db", site(30)) as store:

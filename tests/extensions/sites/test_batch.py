@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.command import COMMAND, run
@@ -112,27 +111,14 @@ def test_converts_the_other_dumps_after_an_error_and_prints_totals(dumps: Path) 
     assert [bool(of_one["error"]) for of_one in reports] == [False, True, False]
 
 
-def entries_of(report: Path) -> dict[str, Any]:
-    return {entry["site"]: entry for entry in json.loads(report.read_text(encoding="utf-8"))}
-
-
 def test_the_report_of_an_interrupted_run(dumps: Path) -> None:
     sources = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
     report = dumps / "report.json"
     words = ("-q", "--output-dir", dumps / "out", "--jobs", "1", "--report", report)
     with stopped(batch, "convert_validated", lambda source, *_, **__: source.endswith("coffee")):
         run("convert", *sources, *words)
-    assert entries_of(report)["beer.stackexchange.com"]["state"] == "converted"
-
-
-def test_site_field(dumps: Path) -> None:
-    results = so2docs.convert_all([dumps / "coffee"], dumps / "out", site_field="Site", jobs=1)
-    documents = list(so2docs.read(results[0].output))
-    plain = list(so2docs.documents(SAMPLES / "posts.xml", jobs=1))
-    for with_site, without in zip(documents, plain, strict=True):
-        assert list(with_site)[-2:] == ["Site", "Answers"]
-        assert with_site.pop("Site") == "coffee"
-        assert with_site == without
+    [entry] = json.loads(report.read_text(encoding="utf-8"))
+    assert (entry["site"], entry["state"]) == ("beer.stackexchange.com", "converted")
 
 
 @pytest.fixture
@@ -289,10 +275,3 @@ def test_a_single_path_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(so2docs.OptionError, match=r"Posts\.xml: is a single path"):
             function("Posts.xml", tmp_path / "out")
-
-
-def test_a_site_that_is_not_needed(tmp_path: Path) -> None:
-    dump = write_dump(tmp_path / "Posts.xml", question(1))
-    so2docs.convert(dump, tmp_path / "a.jsonl")
-    so2docs.convert(dump, tmp_path / "b.jsonl", site="beer.stackexchange.com")
-    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
