@@ -15,7 +15,6 @@ from support.twins import (
 )
 
 from so2docs.parse import core
-from so2docs.parse.posts import milliseconds
 from so2docs.schema import DUMP, RESERVED
 
 pytestmark = pytest.mark.skipif(core.built() == "python", reason="no C compiler")
@@ -100,9 +99,3 @@ def _escaped(text: str) -> str:
     for character, reference in {"&": "&amp;", "<": "&lt;", '"': "&quot;", "\n": "&#xA;"}.items():
         text = text.replace(character, reference)
     return text
-
-
-def test_dates_in_milliseconds() -> None:
-    assert milliseconds("1970-01-01T00:00:00.001") == 1
-    assert milliseconds("1969-12-31T23:59:59.9") == -100
-    assert milliseconds("2008-07-31T21:42:52.667") == 1217540572667
