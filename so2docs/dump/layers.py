@@ -141,8 +141,7 @@ def read_ahead(read: Read, close: Callable[[], object]) -> Parts:
     thread = threading.Thread(target=run, name="so2docs-stream", daemon=True)
     thread.start()
     try:
-        block: bytes | BaseException = b""
-        yield block
+        yield b""
         while True:
             # Python handles signals before it waits for a lock and while it waits, but misses
             # those that arrive in between, or in another thread: the timeout lets it handle them.
