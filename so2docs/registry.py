@@ -101,6 +101,7 @@ CAPABILITIES = {
         commands={"card": "Write a card for an output: Markdown for Hugging Face."},
         hooks={"card": "card"},
     ),
+    "completion": Capability(commands={"completion": "Print a completion script for a shell."}),
     "spark": Capability(commands={"spark": "Convert many dumps on Spark."}),
     "as_of": Capability(hooks={"step as_of": "step:AS_OF"}),
     "history": Capability(hooks={"members of History": "revisions:members"}),

@@ -39,6 +39,7 @@ COMMANDS = (
     "mcp --help",
     "card q.jsonl",
     "spark --help",
+    "completion bash",
 )
 SITE = CHECKOUT / "so2docs" / "sample" / "sample.stackexchange.com.7z"
 SCRIPT = """

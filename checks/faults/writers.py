@@ -67,6 +67,7 @@ WRITERS = {
     "diff of sites": Writer("diff olds news changes -q -j 1", errors=3, resumes=True),
     "databases of sites": Writer("sqlite site Other.xml databases -q -j 1", errors=3, resumes=True),
     "inspect": Writer("inspect site -q -j 1 --json --work-dir work", stdout=True),
+    "completion": Writer("completion bash", stdout=True),
 }
 
 

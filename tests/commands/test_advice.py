@@ -127,6 +127,7 @@ WRONG_USAGE = [
     ("convert posts.xml --tags a", "so2docs: no such option"),
     ("convert posts.xml --level", "so2docs: option '--level' requires an argument"),
     ("card posts.xml b", "so2docs: got unexpected extra argument (b); see so2docs card --help"),
+    ("completion tcsh", "so2docs: invalid value for 'SHELL'"),
     ("serve posts.xml --port x", "so2docs: invalid value for '--port': 'x' is"),
     ("--nope", "so2docs: no such option"),
     ("nope", "so2docs: there is no command 'nope'"),

@@ -40,6 +40,7 @@ PRINTS = {
     "diff q.jsonl q.jsonl new.jsonl --json",
     f"sqlite {DUMP} new.db",
     "card q.jsonl",
+    "completion bash",
     "no-such-command",
 }
 """Commands that print and need no stream."""

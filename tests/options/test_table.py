@@ -33,7 +33,7 @@ def test_every_entry_is_a_flag_and_a_keyword() -> None:
 @pytest.mark.parametrize(
     ("words", "items"),
     [
-        ("co", ["convert"]),
+        ("co", ["convert", "completion"]),
         ("convert --min-s", ["--min-score"]),
         ("convert --recipe pre", ["preferences"]),
         ("convert --recipe sf", ["sft"]),
