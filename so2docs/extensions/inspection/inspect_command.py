@@ -35,8 +35,8 @@ def inspect(*, dumps: tuple[str, ...], as_json: bool, quiet: bool, **options: An
 
     For a dump, the description contains its form and compression, the rows, dates and order of each
     table, the probable release, columns without values, and rows made up by the publisher. For an
-    output, or each output of a folder, it contains the numbers of questions and answers, in total
-    and by year. For several, it ends with a table of all.
+    output, or each output of a folder, it contains the numbers of questions and answers, by year,
+    their scores, and the most frequent tags. For several, it ends with a table of all.
 
     Exit codes: 0 all can be read, 1 a table cannot be read or is not well-formed XML, or an output
     is damaged, 2 usage error, 3 this applies to some of several.

@@ -1,10 +1,13 @@
-"""Inspect an output: numbers and dates of its posts."""
+"""Inspect an output: numbers, dates and scores of its posts, and its most frequent tags.
+
+Memory is bounded by the numbers of different tags, scores and years.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +28,8 @@ from so2docs.report import as_size
 _LINES = 256
 """Number of lines between two updates of the progress bar."""
 
+_MOST_TAGS = 30
+
 
 @dataclass(slots=True)
 class InspectedOutput:
@@ -43,6 +48,9 @@ class InspectedOutput:
         last_date: Latest `CreationDate`.
         questions_by_year: Questions by year of `CreationDate`.
         answers_by_year: Answers by year.
+        question_scores: Questions by score.
+        answer_scores: Answers by score.
+        tags: Questions by tag.
     """
 
     path: str
@@ -57,6 +65,9 @@ class InspectedOutput:
     last_date: str = ""
     questions_by_year: Counter[str] = field(default_factory=Counter)
     answers_by_year: Counter[str] = field(default_factory=Counter)
+    question_scores: Counter[int] = field(default_factory=Counter)
+    answer_scores: Counter[int] = field(default_factory=Counter)
+    tags: Counter[str] = field(default_factory=Counter)
 
     def add(self, question: dict[str, Any]) -> None:
         """Count a document."""
@@ -64,11 +75,16 @@ class InspectedOutput:
         self.answers += len(answers)
         self.accepted += "AcceptedAnswerId" in question
         self.unanswered += not answers
-        self._add_dates([question], self.questions_by_year)
-        self._add_dates(answers, self.answers_by_year)
+        self.tags.update(question.get("Tags", ()))
+        self._add_posts([question], self.questions_by_year, self.question_scores)
+        self._add_posts(answers, self.answers_by_year, self.answer_scores)
 
-    def _add_dates(self, posts: Iterable[dict[str, Any]], years: Counter[str]) -> None:
+    def _add_posts(
+        self, posts: Iterable[dict[str, Any]], years: Counter[str], scores: Counter[int]
+    ) -> None:
         for post in posts:
+            if isinstance(score := post.get("Score"), int):
+                scores[score] += 1
             if date := post.get("CreationDate"):
                 years[date[:4]] += 1
                 self.first_date = min(self.first_date or date, date)
@@ -95,6 +111,9 @@ class InspectedOutput:
             "last_date": self.last_date or None,
             "questions_by_year": dict(sorted(self.questions_by_year.items())),
             "answers_by_year": dict(sorted(self.answers_by_year.items())),
+            "question_scores": summarize(self.question_scores),
+            "answer_scores": summarize(self.answer_scores),
+            "tags": _rank(self.tags),
         }
 
     def __str__(self) -> str:
@@ -110,16 +129,41 @@ class InspectedOutput:
         yield f"  {plural(self.unanswered, 'question')} without answers"
         if self.first_date:
             yield on_one_line(f"  {self.first_date[:10]} to {self.last_date[:10]}")
+        for name, scores in (("question", self.question_scores), ("answer", self.answer_scores)):
+            if scores:
+                values = ", ".join(f"{key} {value:,}" for key, value in summarize(scores).items())
+                yield f"  {name} scores: {values}"
         years = sorted({*self.questions_by_year, *self.answers_by_year})
         if years:
             yield f"  {'year':10}{'questions':>12}{'answers':>12}"
         for year in years:
             numbers = self.questions_by_year[year], self.answers_by_year[year]
             yield f"  {for_terminal(year):10}{numbers[0]:>12,}{numbers[1]:>12,}"
+        if self.tags:
+            ranked = ", ".join(f"{tag} {count:,}" for tag, count in _rank(self.tags).items())
+            yield on_one_line(f"  {len(self.tags):,} tags: {ranked}")
+
+
+def summarize(scores: Counter[int]) -> dict[str, int | float]:
+    """Return the lowest, median, mean and highest score; empty without scores."""
+    if not scores:
+        return {}
+    values, total = sorted(scores), scores.total()
+    remaining, median = (total + 1) // 2, values[0]
+    for median in values:
+        remaining -= scores[median]
+        if remaining <= 0:
+            break
+    mean = sum(score * count for score, count in scores.items()) / total
+    return {"min": values[0], "median": median, "mean": round(mean, 3), "max": values[-1]}
+
+
+def _rank(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_TAGS])
 
 
 def inspect_output(path: str | os.PathLike[str], *, progress: bool = False) -> InspectedOutput:
-    """Count the posts of an output, in total and by year; or the records of a recipe.
+    """Count the posts of an output: by year, their scores and tags; or the records of a recipe.
 
     Examples:
         >>> print(so2docs.inspect_output("questions.jsonl.gz"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,14 @@ import so2docs
 Posts = list[dict[str, Any]]
 
 
+def summarized(posts: Posts) -> dict[str, Any]:
+    scores = [post["Score"] for post in posts if isinstance(post.get("Score"), int)]
+    if not scores:
+        return {}
+    mean, median = sum(scores) / len(scores), statistics.median_low(scores)
+    return {"min": min(scores), "median": median, "mean": round(mean, 3), "max": max(scores)}
+
+
 def by_year(posts: Posts) -> dict[str, int]:
     return dict(
         sorted(Counter(p["CreationDate"][:4] for p in posts if "CreationDate" in p).items())
@@ -26,6 +35,7 @@ def by_year(posts: Posts) -> dict[str, int]:
 def expected(questions: Posts) -> dict[str, Any]:
     answers = [answer for question in questions for answer in question["Answers"]]
     dates = [post["CreationDate"] for post in questions + answers if "CreationDate" in post]
+    tags = Counter(tag for question in questions for tag in question.get("Tags", ()))
     return {
         "questions": len(questions),
         "answers": len(answers),
@@ -35,6 +45,9 @@ def expected(questions: Posts) -> dict[str, Any]:
         "last_date": max(dates, default=None),
         "questions_by_year": by_year(questions),
         "answers_by_year": by_year(answers),
+        "question_scores": summarized(questions),
+        "answer_scores": summarized(answers),
+        "tags": {tag: tags[tag] for tag in sorted(tags, key=lambda tag: (-tags[tag], tag))[:30]},
     }
 
 
