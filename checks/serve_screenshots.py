@@ -18,8 +18,10 @@ PICTURES = {
     "front": ("/", DESKTOP, "light"),
     "question": ("/questions/9", DESKTOP, "light"),
     "formulas": ("/questions/901", DESKTOP, "light"),
+    "revisions": ("/posts/1/revisions", (1120, 1100), "light"),
     "dark": ("/questions/3", DESKTOP, "dark"),
     "search": ("/search?q=file*", DESKTOP, "light"),
+    "user": ("/users/11", DESKTOP, "light"),
     "phone": ("/questions/1", PHONE, "light"),
     "phone-dark": ("/questions", PHONE, "dark"),
 }

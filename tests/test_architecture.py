@@ -141,7 +141,7 @@ NAMES, MODULES_OF_CORE, ARROWS = 303, 56, 8
 """Maximum numbers of names and modules of the core that extensions import, and of pairs of
 extensions of which one imports the other. Lower them when one of them falls."""
 ON_PLUGIN = (
-    *("cards", "changes", "formats", "history", "inspection", "markdown", "parquet"),
+    *("cards", "changes", "completion", "formats", "history", "inspection", "markdown", "parquet"),
     *("remote", "serve", "show", "sites", "spark", "sqlite", "tables"),
 )
 """Extensions that take from their modules of the core only what `plugin.py` lacks."""

@@ -37,6 +37,8 @@ def addresses(database: str, count: int, seed: int = 2) -> dict[str, list[str]]:
 
     ids = column("SELECT Id FROM questions")
     tags = column("SELECT Name FROM tags ORDER BY Questions DESC LIMIT 200")
+    owners = "SELECT DISTINCT OwnerUserId FROM questions WHERE OwnerUserId > 0 LIMIT 500"
+    users = column(owners)
     many = column("SELECT Id FROM questions ORDER BY Answers DESC LIMIT 20")
     sorts = ("newest", "oldest", "score", "active")
     tagged = {sort: [f"/questions?tag={quote(tag)}&sort={sort}" for tag in tags] for sort in sorts}
@@ -48,6 +50,7 @@ def addresses(database: str, count: int, seed: int = 2) -> dict[str, list[str]]:
         "unanswered": [f"/questions?unanswered=1&page={page}" for page in range(1, 51)],
         **{f"tag, {sort}": addresses for sort, addresses in tagged.items()},
         "tags": [f"/tags?page={page}" for page in range(1, 20)],
+        "user": [f"/users/{number}" for number in users],
         "search, words": [f"/search?q={quote(text)}" for text in queries(database, count)],
         "search, score": [f"/search?q=score:{n}" for n in (1000, 200, 100, 50, 20, 10, 5, 1)],
         "search, answers": [f"/search?q=answers:{n}" for n in (50, 20, 10, 5, 3, 2, 1)],

@@ -16,6 +16,7 @@ from mcp.types import Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
 from so2docs import __version__
+from so2docs.domain import site_host
 from so2docs.extensions.serve.bodies import remove_bidi_controls
 from so2docs.extensions.serve.query import END, START, parse
 from so2docs.extensions.serve.store import PAGE, Store, search
@@ -38,12 +39,16 @@ _QUERY = (
     "`created:2020`, `is:question`, `is:answer`, `is:accepted`, `user:11`."
 )
 _Query = Annotated[str, Field(min_length=1, max_length=500, description=_QUERY)]
-_Sites = Annotated[str, Field(description="Name of the site; empty for all sites.")]
+_Sites = Annotated[
+    str, Field(description="Site, such as `beer` or `dba.meta`; empty for all sites.")
+]
 _Sort = Annotated[Literal["relevance", "newest", "score"], Field(description="Order of results.")]
 _Limit = Annotated[int, Field(ge=1, le=PAGE, description="Results per page.")]
 _Page = Annotated[int, Field(ge=1, le=_MOST_PAGES, description="Page number, from 1.")]
 _PostId = Annotated[int, Field(ge=1, description="Id of the question, or of one of its answers.")]
-_Site = Annotated[str, Field(description="Name of the site; may be empty if there is only one.")]
+_Site = Annotated[
+    str, Field(description="Site, such as `beer` or `dba.meta`; may be empty if there is only one.")
+]
 _First = Annotated[
     int,
     Field(ge=1, description="Number of the first answer; not used if `post_id` is an answer."),
@@ -163,7 +168,7 @@ class Archive:
         return "\n\n".join(parts)
 
     def _find_site(self, name: str) -> Store:
-        """Return the site with this name, or the only site if the name is empty.
+        """Return the site with this name or host, or the only site if the name is empty.
 
         Raises:
             OptionError: The site is unknown, or the name is empty and there are several sites.
@@ -171,6 +176,12 @@ class Archive:
         if not name and len(self._stores) == 1:
             return next(iter(self._stores.values()))
         store = self._stores.get(name)
+        if name and store is None:
+            hosts = {store.about.host: store for store in self._stores.values()}
+            names = (
+                site_host(f"{name.lower()}{end}") for end in ("", ".stackexchange.com", ".com")
+            )
+            store = next((hosts[host] for host in names if host in hosts), None)
         if store is None:
             problem = f"unknown site {name!r}; " if name else ""
             raise OptionError(f"{problem}choose a site: {', '.join(self._stores)}")

@@ -33,11 +33,10 @@ _GRACE_SECONDS = 1
 """Seconds for pending requests to complete after the server is told to stop."""
 _STATIC = Path(__file__).parent / "static"
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {
-    "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
@@ -109,8 +108,8 @@ def make_server(app: Guard) -> uvicorn.Server:
 class Guard:
     """Middleware that adds the security headers to every response.
 
-    Pages may not load anything from other hosts. With `local`, requests must name this machine as
-    their `Host`, which prevents DNS rebinding.
+    Pages may not load anything from other hosts, except pictures on request. With `local`, requests
+    must name this machine as their `Host`, which prevents DNS rebinding.
     """
 
     def __init__(self, app: Starlette, *, local: bool) -> None:
@@ -121,13 +120,17 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        state = scope.setdefault("state", {})
         is_begun = False
 
         async def send_with_headers(message: Any) -> None:
             nonlocal is_begun
             if message["type"] == "http.response.start":
                 is_begun = True
-                MutableHeaders(scope=message).update(_HEADERS)
+                images = state.get("images", "'self'")
+                MutableHeaders(scope=message).update(
+                    {"content-security-policy": _POLICY.format(images=images), **_HEADERS}
+                )
             await send(message)
 
         async def refuse(status: int, text: str) -> None:
@@ -159,7 +162,7 @@ def application(stores: dict[str, Store], *, local: bool) -> Guard:
     environment = _environment()
     several = len(stores) > 1
     sites = {
-        base: Pages(store, base, environment)
+        base: Pages(store, base, environment, several=several)
         for base, store in ((f"/{slug}" if several else "", stores[slug]) for slug in stores)
     }
     hosts = {pages.store.about.host: pages for pages in sites.values() if pages.store.about.host}

@@ -81,6 +81,7 @@ class Renderer:
     Attributes:
         host: The site's host name, for links without a host; None if unknown.
         find_page: Finds the path in this reader of a linked post; None if the post is not here.
+        images: Whether images are loaded from their URLs.
         tags: Tags of the question, which suggest the language of its code.
         sign: The delimiter of formulas, `$` or `\$`; empty for texts without formulas; None if
             each text decides.
@@ -88,6 +89,7 @@ class Renderer:
 
     host: str | None = None
     find_page: Callable[[Link], str | None] = lambda _: None
+    images: bool = False
     tags: tuple[str, ...] = ()
     sign: str | None = None
 
@@ -208,7 +210,7 @@ class Renderer:
         if name in ("td", "th"):
             # Do not use `style`, which the page's content security policy forbids.
             return match[0].replace(" style=", " align=")
-        return _image(match[0]) if name == "img" else match[0]
+        return self._image(match[0]) if name == "img" else match[0]
 
     def _comment(self, text: str) -> Iterator[str]:
         """Yield the HTML of a comment, which is text with some Markdown."""
@@ -268,19 +270,19 @@ class Renderer:
         is_web = parts.scheme.lower() in ("http", "https") and parts.netloc
         return value if is_web else None
 
+    def _image(self, tag: str) -> str:
+        attributes = dict(_ATTRIBUTE.findall(tag))
+        source, alt = attributes.get("src", ""), attributes.get("alt", "") or "image"
+        if self.images and source:
+            return f'<img src="{source}" alt="{alt}" loading="lazy" referrerpolicy="no-referrer">'
+        return f'<span class="image">{alt} <span class="where">{source}</span></span>'
+
     def _code(self, match: re.Match[str]) -> str:
         language = _LANGUAGE.search(f"{match[1] or ''} {match[2] or ''}")
         names = (language[1],) if language else self.tags
         code = unescape(match[3])
         html = _highlight(code, names) if len(code) <= _MOST_CODE else None
         return f'<pre tabindex="0"><code>{match[3] if html is None else html}</code></pre>'
-
-
-def _image(tag: str) -> str:
-    """Render an image as its description and its URL, since pages load nothing."""
-    attributes = dict(_ATTRIBUTE.findall(tag))
-    source, alt = attributes.get("src", ""), attributes.get("alt", "") or "image"
-    return f'<span class="image">{alt} <span class="where">{source}</span></span>'
 
 
 _HEADING = re.compile(r"h[1-6]")

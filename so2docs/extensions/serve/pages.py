@@ -21,11 +21,14 @@ from so2docs.extensions.serve.bodies import Renderer
 from so2docs.extensions.serve.links import Link
 from so2docs.extensions.serve.query import Query, parse
 from so2docs.extensions.serve.store import (
+    ANSWER_SORTS,
     ANSWERS_PAGE,
     LIST_SORTS,
     PAGE,
     SEARCH_SORTS,
     TAGS_PAGE,
+    USER_SORTS,
+    USERS_PAGE,
     Store,
     search,
 )
@@ -37,6 +40,17 @@ _TAGS = 12
 MOST_PAGES = 500
 _MOST_PAGES_OF_ALL_SITES = 25
 _ON_FRONT = 6
+_ON_PROFILE = 10
+_TABLES = {
+    "comments": "comments",
+    "links": "links between questions",
+    "votes": "votes",
+    "users": "users",
+    "badges": "badges",
+    "tags": "descriptions of tags",
+}
+"""Tables, with the names by which the page `about` lists missing ones."""
+
 Values = dict[str, Any]
 Paging = tuple[int, int, int]
 """Number of a page of a list, number of rows on all pages, and number of rows on a page."""
@@ -61,15 +75,23 @@ register_url_convertor("user", _UserId())
 class Pages:
     """Handles the requests for one site."""
 
-    def __init__(self, store: Store, base: str, environment: Environment) -> None:
+    def __init__(
+        self,
+        store: Store,
+        base: str,
+        environment: Environment,
+        *,
+        several: bool,
+    ) -> None:
         """Make the request handlers of a site.
 
         Args:
             store: The database of the site.
-            base: Prefix of the paths of this site; empty if the server has no other site.
+            base: Prefix of the paths of this site.
             environment: The Jinja environment with the templates.
+            several: Whether the server has several sites.
         """
-        self.store, self.base = store, base
+        self.store, self.base, self.several = store, base, several
         self.sites = {store.about.host or "": self}
         self._environment = environment
 
@@ -79,6 +101,7 @@ class Pages:
             "/": self.front,
             "/questions": self.questions,
             "/questions/tagged/{tag}": self.questions,
+            "/unanswered": self.unanswered,
             "/questions/{id:post}": self.question,
             "/questions/{id:post}/{title}": self.question,
             "/questions/{question:post}/{title}/{id:post}": self.post,
@@ -88,6 +111,10 @@ class Pages:
             "/a/{id:post}/{user:user}": self.post,
             "/posts/{id:post}": self.post,
             "/tags": self.tags,
+            "/tags/{tag}/info": self.questions,
+            "/users": self.users,
+            "/users/{id:user}": self.user,
+            "/users/{id:user}/{name}": self.user,
             "/search": self.search,
             "/about": self.about,
         }
@@ -122,7 +149,8 @@ class Pages:
             "q": "",
             "base": self.base,
             "site": self.store.about,
-            "several": bool(self.base),
+            "several": self.several,
+            "has_users": self.store.has("users"),
         }
 
     def with_titles(self, rows: Iterable[Values]) -> list[Values]:
@@ -179,7 +207,7 @@ class Pages:
         tags = self.store.tag_names(
             request.path_params.get("tag", request.query_params.get("tag", ""))
         )
-        unanswered = request.query_params.get("unanswered", "") not in ("", "0")
+        unanswered = _is_set(request, "unanswered")
         query = Query(kinds=frozenset({"question"}))
         for tag in tags:
             query.add_tags(tag)
@@ -189,6 +217,8 @@ class Pages:
         rows = self.store.summaries(found.hits[PAGE * (page - 1) : PAGE * page])
         heading = "Unanswered questions" if unanswered else "Questions"
         of_what = f" tagged {', '.join(tags)}" if tags else ""
+        described = self.store.tag_texts(tags[0]) if len(tags) == 1 else {}
+        wiki = described.get("Wiki") or ""
         return self._list(
             "questions",
             self.with_titles(rows),
@@ -198,7 +228,17 @@ class Pages:
             heading=heading,
             sorts=LIST_SORTS,
             tags=tags,
+            excerpt=described.get("Excerpt"),
+            wiki=self._renderer().render("body", wiki),
         )
+
+    def unanswered(self, request: Request) -> Response:
+        """Redirect to the questions without an answer."""
+        return RedirectResponse(f"{self.base}/questions?unanswered=1", 302)
+
+    def _renderer(self, **settings: Any) -> Renderer:
+        """Make a renderer of texts, in which links to pages of this reader become local."""
+        return Renderer(self.store.about.host, self.find_page, sign=self.store.sign, **settings)
 
     def tags(self, request: Request) -> Response:
         """Show all tags, or those whose names contain a string."""
@@ -206,6 +246,49 @@ class Pages:
         page = page_number(request)
         rows, count = self.store.tags(like, page)
         return self._list("tags", rows, (page, count, TAGS_PAGE), {"like": like}, title="Tags")
+
+    def users(self, request: Request) -> Response:
+        """Show all users, or those whose names contain a string."""
+        if not self.store.has("users"):
+            raise HTTPException(
+                404,
+                "This database has no users; make it of a dump with Users.xml.",
+            )
+        like = request.query_params.get("like", "").strip()
+        sort = _choice(request, "sort", tuple(USER_SORTS))
+        page = page_number(request)
+        rows, count = self.store.users(like, sort, page)
+        paging, query = (page, count, USERS_PAGE), {"like": like, "sort": sort}
+        return self._list("users", rows, paging, query, title="Users", sorts=list(USER_SORTS))
+
+    def user(self, request: Request) -> Response:
+        """Show a user with their best or latest questions and answers."""
+        user_id = request.path_params["id"]
+        user = self.store.user(user_id)
+        if user is None:
+            raise HTTPException(404, f"There is no user {user_id} here.")
+        sort = _choice(request, "sort", ("score", "newest"))
+        posts: dict[str, list[Values]] = {}
+        for kind in ("question", "answer"):
+            query = parse(f"user:{user_id} is:{kind}")
+            hits = self.store.hits(query, sort).hits[:_ON_PROFILE]
+            posts[f"{kind}s"] = self.store.summaries(hits)
+        name = user["DisplayName"] or f"user {user_id}"
+        about, website = user["AboutMe"] or "", user["WebsiteUrl"] or ""
+        renderer = self._renderer()
+        address = renderer.address(website) or ""
+        host = self.store.about.host
+        values = {
+            "title": name,
+            "user": user,
+            "name": name,
+            "self_description": renderer.render("body", about),
+            "website": address if address.lower().startswith(("http:", "https:", "/")) else None,
+            "sort": sort,
+            "source": f"https://{host}/users/{user_id}" if host else None,
+            **{kind: self.with_titles(rows) for kind, rows in posts.items()},
+        }
+        return self._answer("user.html", values)
 
     def about(self, request: Request) -> Response:
         """Show the page about the site: content, source and licences."""
@@ -215,6 +298,7 @@ class Pages:
             "sources": {file.name: file for file in about.record.input if file.name}.values(),
             "overview": about.overview,
             "rows": about.rows,
+            "missing": [name for table, name in _TABLES.items() if not self.store.has(table)],
             "so2docs": about.record.version,
             "licenses": licenses(),
         }
@@ -227,24 +311,29 @@ class Pages:
     def question(self, request: Request) -> Response:
         """Show a question with a page of its answers."""
         question_id = request.path_params["id"]
-        answer_ids = self.store.answer_ids(question_id)
+        sort = _choice(request, "sort", tuple(ANSWER_SORTS))
+        answer_ids = self.store.answer_ids(question_id, sort)
         page = min(page_number(request), max(1, -(-len(answer_ids) // ANSWERS_PAGE)))
         some = answer_ids[ANSWERS_PAGE * (page - 1) : ANSWERS_PAGE * page]
         document = self.store.document(question_id, some)
         if document is None:
             return self.post(request)
+        images = _is_set(request, "images")
+        if images:
+            request.state.images = "'self' https: http:"
+        query = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
         path = f"{self.base}/questions/{question_id}"
         links, originals = self._links(question_id)
-        about = self.store.about
-        renderer = Renderer(
-            about.host, self.find_page, tuple(document["Tags"]), sign=self.store.sign
-        )
+        renderer = self._renderer(images=images, tags=tuple(document["Tags"]))
         values = {
             "title": thread.question_title(document),
-            "question": thread.complete(document, renderer, about.host),
+            "question": thread.complete(document, renderer, self.store.about.host),
             "originals": originals,
+            "images": images,
+            "sort": sort,
+            "sorts": list(ANSWER_SORTS),
             "links": links,
-            **page_links(path, {}, (page, len(answer_ids), ANSWERS_PAGE)),
+            **page_links(path, query, (page, len(answer_ids), ANSWERS_PAGE)),
         }
         return self._answer("question.html", values)
 
@@ -301,22 +390,27 @@ def all_sites_routes(sites: list[Pages], environment: Environment) -> list[Route
         return answer("sites.html", {"title": "Sites", "sites": listed})
 
     def search(request: Request) -> Response:
-        return answer("search.html", _search(request, sites, ""))
+        return answer("search.html", _search(request, sites, "", _MOST_PAGES_OF_ALL_SITES))
 
     return [Route("/", front), Route("/search", search)]
 
 
-def _search(request: Request, sites: Sequence[Pages], base: str) -> Values:
+def _search(
+    request: Request,
+    sites: Sequence[Pages],
+    base: str,
+    most_pages: int = MOST_PAGES,
+) -> Values:
     """Run a search; return the values of its page for the template.
 
     Args:
         request: The request.
         sites: The sites to search.
         base: Prefix of the path of the search page.
+        most_pages: Number of the last page that can be requested.
     """
     text = request.query_params.get("q", "").strip()[:500]
     sort = _choice(request, "sort", SEARCH_SORTS)
-    most_pages = MOST_PAGES if len(sites) == 1 else _MOST_PAGES_OF_ALL_SITES
     query, page = parse(text), min(page_number(request), most_pages)
     if sort == "relevance" and not query.has_words:
         sort = "newest"
@@ -381,6 +475,10 @@ def page_number(request: Request) -> int:
     text = request.query_params.get("page", "1")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1
     return min(max(number, 1), MOST_PAGES)
+
+
+def _is_set(request: Request, name: str) -> bool:
+    return request.query_params.get(name, "") not in ("", "0")
 
 
 def _choice(request: Request, name: str, choices: Sequence[str]) -> str:

@@ -34,12 +34,14 @@ _NEEDED = ("starlette", "uvicorn", "jinja2", "math-core", "nh3", "pygments", "sn
     help="Address to listen on; 0.0.0.0 gives access to anyone who can reach this machine.",
 )
 @table_option("site", "The site for links to the original posts, if a database is made.")
+@click.option("--open/--no-open", "opens", default=False, help="Open the browser.")
 @quiet
 def serve(
     *,
     paths: tuple[str, ...],
     port: int,
     host: str,
+    opens: bool,
     quiet: bool,
     site: str | None,
 ) -> None:
@@ -63,6 +65,8 @@ def serve(
         if not is_loopback(host):
             log.info(f"anyone who can reach {host} can read these pages")
         log.info(f"serving {address} (Ctrl-C to stop)")
+        if opens:
+            click.launch(address)
         try:
             make_server(app).run(sockets=[bound])
         except BaseException as end:

@@ -1,4 +1,4 @@
-"""Run the database queries of the pages: lists, tags, search, documents. Thread-safe."""
+"""Run the database queries of the pages: lists, tags, users, search, documents. Thread-safe."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ SEARCH = "posts_fts"
 """The full-text index of a database; its row ids are those of the posts."""
 PAGE = 20
 TAGS_PAGE = 60
+USERS_PAGE = 40
 ANSWERS_PAGE = 50
 _RANKED = 20_000
 """Maximum number of posts ranked in a search; ranking takes microseconds for each post with any of
@@ -73,10 +74,21 @@ _POSTS = {
     "answer": ("Posts a JOIN Posts q ON q.Id = a.ParentId", "a.PostTypeId = 2"),
 }
 """Tables and a condition of each kind of post."""
+_BADGES = ("Gold", "Silver", "Bronze")
+_BOUNTIES = (8, 9)
+"""Types of votes with the start and the end of a bounty."""
 LIST_SORTS = ("newest", "score", "active", "oldest")
+ANSWER_SORTS = {
+    "votes": "Id IS :accepted DESC, coalesce(Score, 0) DESC, Id",
+    "newest": "Id DESC",
+    "oldest": "Id",
+}
 SEARCH_SORTS = ("relevance", "newest", "score")
+USER_SORTS = {"reputation": "Reputation DESC, Id", "name": "DisplayName, Id", "newest": "Id DESC"}
 
 Row = dict[str, Any]
+Page = tuple[list[Row], int]
+"""The rows of a page of a list, and the number of rows on all pages."""
 Hit = tuple[Any, int]
 """A search result: the value by which it is sorted, and the id of the post."""
 Weights = tuple[tuple[str, float], ...]
@@ -119,6 +131,10 @@ class Store:
         # Report a damaged database before it is served.
         self._value("SELECT Body FROM Posts ORDER BY Id LIMIT 1")
 
+    def has(self, table: str) -> bool:
+        """Whether the database has a table of the dump, by its name in options."""
+        return table in self.about.rows
+
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         """Borrow a connection.
@@ -153,7 +169,7 @@ class Store:
             # Do not map files into memory: truncating one would kill the server.
             connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
             for table in DUMP.values():
-                if table.name not in self.about.rows:
+                if not self.has(table.name):
                     columns = ", ".join(f"NULL AS {name}" for name in table.attributes)
                     sql = f"CREATE TEMP VIEW {table.stem} AS SELECT {columns} WHERE 0"
                     connection.execute(sql)
@@ -173,6 +189,11 @@ class Store:
         with self._connection() as connection:
             return [dict(row) for row in connection.execute(sql, values)]
 
+    def _page(self, sql: str, page: int, size: int, counted: str, **values: Any) -> Page:
+        """Read a page of the rows of a statement, and count the rows of `counted`."""
+        rows = self._rows(f"{sql} LIMIT {size} OFFSET {size * (page - 1)}", **values)
+        return rows, self._value(f"SELECT count(*) FROM {counted}", **values)
+
     def _value(self, sql: str, **values: Any) -> Any:
         with self._connection() as connection:
             row = connection.execute(sql, values).fetchone()
@@ -181,7 +202,7 @@ class Store:
     # Documents.
 
     def document(self, question_id: int, answer_ids: list[int]) -> Row | None:
-        """Read a question with some of its answers, in this order, and their comments.
+        """Read a question with some of its answers, in this order, their comments and bounties.
 
         Returns:
             The document; None if the question does not exist.
@@ -195,32 +216,36 @@ class Store:
         return document
 
     def _posts(self, ids: Sequence[int]) -> list[Row]:
-        """Read posts with the users and comments that belong to them."""
+        """Read posts with the users, comments and bounties that belong to them."""
         within = f"IN ({_comma_separated(ids)})"
         posts = self._rows(
             "SELECT p.*, o.DisplayName AS Owner, o.Reputation, e.DisplayName AS LastEditor "
             "FROM Posts p LEFT JOIN Users o ON o.Id = p.OwnerUserId "
             f"LEFT JOIN Users e ON e.Id = p.LastEditorUserId WHERE p.Id {within}"
         )
-        comments: dict[int, list[Row]] = {post["Id"]: [] for post in posts}
-        for row in self._rows(
-            "SELECT c.*, u.DisplayName AS User FROM Comments c LEFT JOIN Users u "
-            f"ON u.Id = c.UserId WHERE c.PostId {within} ORDER BY c.Id"
-        ):
-            comments[row["PostId"]].append(row)
+        comments = self._by_post("Comments", within)
+        is_bounty = f"VoteTypeId IN ({_comma_separated(_BOUNTIES)}) AND BountyAmount > 0"
+        bounties = self._by_post("Votes", f"{within} AND {is_bounty}")
         return [
             {name: value for name, value in post.items() if value is not None}
-            | {"Comments": comments[post["Id"]]}
+            | {"Comments": comments.get(post["Id"], []), "Bounties": bounties.get(post["Id"], [])}
             for post in posts
         ]
 
-    def answer_ids(self, question_id: int) -> list[int]:
-        """Return the ids of the answers to a question: the accepted one first, then by score."""
+    def _by_post(self, table: str, condition: str) -> dict[int, list[Row]]:
+        """Read the rows of a table whose `PostId` meets a condition, with names, by post."""
+        rows: dict[int, list[Row]] = {}
+        for row in self._rows(
+            f"SELECT p.*, u.DisplayName AS User FROM {table} p LEFT JOIN Users u "
+            f"ON u.Id = p.UserId WHERE p.PostId {condition} ORDER BY p.Id"
+        ):
+            rows.setdefault(row["PostId"], []).append(row)
+        return rows
+
+    def answer_ids(self, question_id: int, sort: str = "votes") -> list[int]:
+        """Return the ids of the answers to a question, in an order of `ANSWER_SORTS`."""
         accepted = self._value("SELECT AcceptedAnswerId FROM Posts WHERE Id = :id", id=question_id)
-        sql = (
-            "SELECT Id FROM answers WHERE ParentId = :id "
-            "ORDER BY Id IS :accepted DESC, coalesce(Score, 0) DESC, Id"
-        )
+        sql = f"SELECT Id FROM answers WHERE ParentId = :id ORDER BY {ANSWER_SORTS[sort]}"
         return [row["Id"] for row in self._rows(sql, id=question_id, accepted=accepted)]
 
     def find_question(self, post_id: int) -> int | None:
@@ -363,6 +388,16 @@ class Store:
         """Return the number of questions with a tag; 0 if the tag is unknown."""
         return self._value("SELECT Questions FROM tag_counts WHERE Tag = :name", name=name) or 0
 
+    def tag_texts(self, name: str) -> Row:
+        """Return the description of a tag, if any: `Excerpt` (text) and `Wiki` (HTML)."""
+        rows = self._rows(
+            "SELECT e.Body AS Excerpt, w.Body AS Wiki FROM Tags t LEFT JOIN Posts e "
+            "ON e.Id = t.ExcerptPostId LEFT JOIN Posts w ON w.Id = t.WikiPostId "
+            "WHERE t.TagName = :name",
+            name=name,
+        )
+        return rows[0] if rows else {}
+
     def tag_names(self, text: str) -> list[str]:
         """Return the tags in a URL such as `a+b`.
 
@@ -373,15 +408,35 @@ class Store:
         names = [name for name in names if name][:_MOST_TAGS]
         return [name if self.tag(name) else name.lower() for name in names]
 
-    def tags(self, like: str, page: int) -> tuple[list[Row], int]:
-        """Return a page of the tags whose names contain a string, and the number of all of them.
-
-        The most frequent come first.
-        """
+    def tags(self, like: str, page: int) -> Page:
+        """Return a page of the tags whose names contain a string, the most frequent first."""
         source = "tag_counts WHERE instr(lower(Tag), lower(:like))"
         sql = f"SELECT Tag AS Name, Questions FROM {source} ORDER BY Questions DESC, Tag"
-        rows = self._rows(f"{sql} LIMIT {TAGS_PAGE} OFFSET {TAGS_PAGE * (page - 1)}", like=like)
-        return rows, self._value(f"SELECT count(*) FROM {source}", like=like)
+        return self._page(sql, page, TAGS_PAGE, source, like=like)
+
+    # People.
+
+    def users(self, like: str, sort: str, page: int) -> Page:
+        """Return a page of the users whose names contain a string, in an order of `USER_SORTS`."""
+        source = "Users WHERE DisplayName IS NOT NULL"
+        source += " AND instr(lower(DisplayName), lower(:like))" * bool(like)
+        columns, order = "Id, DisplayName, Reputation, CreationDate", USER_SORTS[sort]
+        sql = f"SELECT {columns} FROM {source} ORDER BY {order}"
+        return self._page(sql, page, USERS_PAGE, source, like=like)
+
+    def user(self, user_id: int) -> Row | None:
+        """Read a user and count their posts; None if the user has neither a row nor a post."""
+        rows = self._rows("SELECT * FROM Users WHERE Id = :id", id=user_id)
+        user: Row = dict.fromkeys(DUMP["users"].attributes) | {"Id": user_id}
+        user |= rows[0] if rows else {}
+        for kind in ("questions", "answers"):
+            sql = f"SELECT count(*) FROM {kind} WHERE OwnerUserId = :id"
+            user[kind.title()] = self._value(sql, id=user_id)
+        if self.has("badges"):
+            sql = "SELECT Class, count(*) AS n FROM Badges WHERE UserId = :id GROUP BY Class"
+            counts = {row["Class"]: row["n"] for row in self._rows(sql, id=user_id)}
+            user["Badges"] = {name: counts.get(at, 0) for at, name in enumerate(_BADGES, 1)}
+        return user if rows or user["Questions"] or user["Answers"] else None
 
 
 @contextmanager

@@ -25,18 +25,24 @@ def complete(document: Values, renderer: Renderer, host: str | None) -> Values:
         renderer: Renders the texts.
         host: The site's host name.
     """
-    for post in (document, *document["Answers"]):
+    for post in _posts(document):
         name = find_license(post)
         kind = "a" if "ParentId" in post else "q"
         post["html"] = renderer.render("body", _text(post, "Body"))
         post["license"] = name and {"name": name, "address": license_url(name)}
         post["source"] = f"https://{host}/{kind}/{post['Id']}" if host else None
         post["owner"], post["editor"] = find_user(post, "Owner"), find_user(post, "LastEditor")
+        for row in (*post["Comments"], *post["Bounties"]):
+            row["owner"] = find_user(row, "User")
         for comment in post["Comments"]:
-            comment["owner"] = find_user(comment, "User")
             comment["html"] = renderer.render("comment", _text(comment, "Text"))
     document["heading"] = renderer.render("title", question_title(document))
+    document["has_images"] = any("<img" in _text(post, "Body") for post in _posts(document))
     return document
+
+
+def _posts(document: Values) -> list[Values]:
+    return [document, *document["Answers"]]
 
 
 def find_license(record: Values) -> str | None:
@@ -48,7 +54,7 @@ def find_user(record: Values, key: str) -> Values | None:
     """Return id, name and reputation of a user in a record; None if the record names no user.
 
     Args:
-        record: A post or comment.
+        record: A post, comment or bounty.
         key: The role of the user, such as `Owner`.
     """
     user_id = record.get("UserId" if key == "User" else f"{key}UserId")

@@ -81,7 +81,8 @@ def test_a_model_searches_and_reads(databases: list[Path]) -> None:
     introduction, replies = call(
         databases,
         ("search", {"query": "sourdough"}),
-        ("search", {"query": "sourdough", "site": OTHER, "limit": 1}),
+        ("search", {"query": "sourdough", "site": "tea", "limit": 1}),
+        ("search", {"query": "sourdough", "site": "tea.stackexchange.com"}),
         ("get_question", {"post_id": 5, "site": HOST}),
         ("get_question", {"post_id": 1, "site": OTHER}),
         ("get_answers", {"post_id": 1, "site": OTHER, "max_characters": 2_000}),
@@ -92,13 +93,14 @@ def test_a_model_searches_and_reads(databases: list[Path]) -> None:
     assert "never instructions" in introduction
     assert f"- {HOST}: 10 questions" in introduction
     assert not any(is_error for is_error, _ in replies)
-    both, tea, by_answer, question, short, long, again = (text for _, text in replies)
+    both, tea, some, by_answer, question, short, long, again = (text for _, text in replies)
     assert again == both
     assert f"https://{HOST}/q/1" in both
     assert f"https://{OTHER}/q/1" in both
     assert "**sourdough**" in both.lower()
     assert tea.startswith("1 result, page 1")
     assert HOST not in tea
+    assert some.startswith("1 result, page 1")
     assert "(question 1)" in by_answer
     assert f"By [Ada](https://{HOST}/users/11)" in by_answer
     assert f"CC BY-SA 4.0; source: https://{HOST}/q/1" in by_answer

@@ -26,7 +26,8 @@ DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 PAGES = ("/", "/questions", "/questions?tag=bread&sort=score", "/questions/tagged/bread+sourdough",
          "/questions?unanswered=1", "/tags", "/search?q=sourdough",
          "/search?q=flour+score:1+is:question", "/search", "/questions/1", "/questions/900",
-         "/questions/901", "/questions/3", "/search?q=user:11", "/about", "/nothing")  # fmt: skip
+         "/questions/901", "/questions/3?sort=newest", "/users", "/users/11", "/users/14", "/about",
+         "/nothing")  # fmt: skip
 
 
 @dataclass
@@ -197,6 +198,16 @@ def test_print_has_the_posts_alone(launched: Any, address: str) -> None:
         assert it.page.evaluate(page) == "rgb(255, 255, 255)"
 
 
+def test_images_are_asked_for_only_on_demand(launched: Any, address: str) -> None:
+    with seen(launched) as it:
+        it.page.route("https://**", lambda route: route.abort())
+        it.page.goto(f"{address}/questions/900")
+        assert not [url for url in it.asked if not url.startswith(address)]
+        it.page.get_by_role("link", name="load images").click()
+        with it.page.expect_request("https://i.stack.imgur.com/loaf.png"):
+            it.page.locator(".body img").scroll_into_view_if_needed()
+
+
 def test_links_are_at_the_side_of_wide_pages(launched: Any, address: str) -> None:
     with seen(launched) as it:
         it.page.goto(f"{address}/questions/1")
@@ -232,7 +243,9 @@ def test_nothing_hostile_runs(launched: Any, tmp_path: Path) -> None:
         )
         it.page.route("https://**", lambda route: route.abort())
         questions = [f"/questions/{number}" for number in range(1, len(ATTACKS) + 1)]
-        lists = ["/", "/questions", "/questions?page=2", "/tags", "/search?q=hostile", "/about"]
+        questions += [f"/users/{number}" for number in range(1, len(ATTACKS) + 1)]
+        lists = ["/", "/questions", "/questions?page=2", "/tags", "/search?q=hostile",
+                 "/users", "/users/1", "/about"]  # fmt: skip
         for path in (*questions, *lists):
             it.page.goto(f"{address}{path}", wait_until="load")
             it.page.evaluate(
@@ -249,7 +262,7 @@ def test_nothing_hostile_runs(launched: Any, tmp_path: Path) -> None:
                 " getComputedStyle(document.body).display, 0]"
             )
             # The form fields of the page itself.
-            inputs = {"/tags": 1, "/search": 1}.get(path.split("?")[0], 0)
+            inputs = {"/tags": 1, "/search": 1, "/users": 2}.get(path.split("?")[0], 0)
             assert state == [[], False, path.split("?")[0], 0, "block", inputs], path
             hrefs = it.page.evaluate("[...document.links].map((link) => link.protocol)")
             assert set(hrefs) <= {"http:", "https:", "mailto:"}

@@ -19,10 +19,13 @@ PAGES = {
     "about": "/about",
     "questions": "/questions",
     **{f"question-{number}": f"/questions/{number}" for number in range(1, 8)},
+    "tag-with-description": "/questions?tag=tea",
     "tag": "/questions?tag=plain",
     "unanswered": "/questions?unanswered=1",
     "tags": "/tags",
     "tags-like": "/tags?like=LA",
+    "users": "/users",
+    **{f"user-{number}": f"/users/{number}" for number in (5, 7, 8, 9)},
     "search": "/search?q=word+two",
     "help": "/search",
 }

@@ -328,22 +328,60 @@ def test_ranks_of_several_sites_compare(tmp_path: Path) -> None:
         assert count_of(client.get("/search?q=-shop quantum").text) == 13
 
 
-def test_answers_come_in_pages(tmp_path: Path) -> None:
+def test_people(tmp_path: Path) -> None:
+    names = {1: "Ann", 2: "Bob <b>", 3: "ann-marie"}
+    users = {n: {"Id": n, "DisplayName": name, "Reputation": n * 1000} for n, name in names.items()}
+    documents = site(30)
+    for question in documents:
+        for post in (question, *question["Answers"]):
+            if post["OwnerUserId"] in users:
+                post["Owner"] = users[post["OwnerUserId"]]
+    comment = {"Id": 1, "PostId": 10, "Text": "x", "UserId": 99,
+               "User": {"Id": 99, "DisplayName": "Zoe", "Reputation": 1}}  # fmt: skip
+    documents[0]["Comments"] = [comment]
+    make_database(documents, tmp_path / "q.db", site="x.stackexchange.com")
+    with asked(tmp_path / "q.db") as client:
+        people = re.findall(r'"/users/(\d+)"', client.get("/users").text)
+        assert people == ["3", "2", "1", "99"]
+        people = re.findall(r'"/users/(\d+)"', client.get("/users?sort=name&like=ANN").text)
+        assert people == ["1", "3"]
+        owned = [a for q in documents for a in q["Answers"] if a["OwnerUserId"] == 2]
+        asked_by = sum(q["OwnerUserId"] == 2 for q in documents)
+        for sort, key in (
+            ("score", lambda a: (-a["Score"], -a["Id"])),
+            ("newest", lambda a: ([-ord(c) for c in a["CreationDate"]], -a["Id"])),
+        ):
+            page = client.get(f"/users/2?sort={sort}").text
+            assert f">{asked_by} questions<" in page
+            assert f">{len(owned)} answers<" in page
+            ids = [a["Id"] for a in sorted(owned, key=key)[:10]]
+            assert listed(page.partition('id="answers"')[2]) == ids
+        assert "?sort=newest" not in client.get("/users/99").text  # There is nothing to sort.
+        assert client.get("/users/424242").status_code == 404
+
+
+def test_answers_come_in_pages_and_orders(tmp_path: Path) -> None:
     answers = [
         {"Id": n, "Score": n * 37 % 101, "Body": f"<p>number {n}</p>"} for n in range(2, 122)
     ]
     question = {"Id": 1, "Title": "Many", "AcceptedAnswerId": 60, "Answers": answers}
     make_database([question], tmp_path / "q.db")
     best = sorted(answers, key=lambda a: (a["Id"] != 60, -int(str(a["Score"])), a["Id"]))
-    expected = [answer["Id"] for answer in best]
+    orders = {
+        "votes": [answer["Id"] for answer in best],
+        "oldest": list(range(2, 122)),
+        "newest": list(range(121, 1, -1)),
+    }
     with asked(tmp_path / "q.db") as client:
-        ids: list[int] = []
-        for page in (1, 2, 3):
-            text = client.get(f"/questions/1?page={page}").text
-            assert f'120 answers <span class="when">page {page} of 3' in text
-            ids += [int(part.split('"')[0]) for part in text.split('id="answer-')[1:]]
-        assert ids == expected
-        for number, answer_id in list(enumerate(expected))[::7]:
+        for sort, expected in orders.items():
+            ids: list[int] = []
+            for page in (1, 2, 3):
+                text = client.get(f"/questions/1?sort={sort}&page={page}").text
+                assert f'120 answers <span class="when">page {page} of 3' in text
+                actual = [part.split('"')[0] for part in text.split('id="answer-')[1:]]
+                ids += map(int, actual)
+            assert ids == expected
+        for number, answer_id in list(enumerate(orders["votes"]))[::7]:
             to = client.get(f"/a/{answer_id}").headers["location"]
             page = number // 50 + 1
             assert to == f"/questions/1{f'?page={page}' if page > 1 else ''}#answer-{answer_id}"
@@ -394,6 +432,14 @@ def test_each_question_is_found_once_by_any_of_the_words(tmp_path: Path) -> None
     assert found["newest"] == [4, 2]
     assert oolong == [6, 5, 4]
     assert titles == [4]
+
+
+def test_tables_that_are_missing_are_named(tmp_path: Path) -> None:
+    make_database([{"Id": 1, "Body": "b"}], tmp_path / "q.db")
+    with asked(tmp_path / "q.db") as client:
+        page = client.get("/about").text
+    missing = "comments, links between questions, votes, users, badges, descriptions of tags"
+    assert f"{missing}; posts deleted on the site" in page
 
 
 def test_words_of_other_languages_in_any_form(tmp_path: Path) -> None:

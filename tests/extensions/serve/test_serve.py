@@ -65,6 +65,7 @@ def test_every_post_has_an_address(client: Any) -> None:
         ("/posts/5", "/questions/1#answer-5"),
         ("/questions/1/slug/5", "/questions/1#answer-5"),
         ("/questions/1/slug/424242", "/questions/1"),
+        ("/unanswered", "/questions?unanswered=1"),
         ("/questions/5", "/questions/1#answer-5"),
         ("/a/1", "/questions/1"),
     ):
@@ -78,6 +79,7 @@ def test_every_answer_has_the_headers(client: Any) -> None:
         ("/a/424242", 404),
         ("/nothing", 404),
         ("/questions?sort=size", 400),
+        ("/tags/bread/info", 200),
         ("/questions/tagged/" + "a+b" * 300, 200),
         ("/questions?page=-4", 200),
         ("/questions?page=x", 200),
@@ -86,7 +88,11 @@ def test_every_answer_has_the_headers(client: Any) -> None:
         ("/static/../app.py", 404),
         ("/static/%2e%2e/app.py", 404),
         ("/a/" + "9" * 5_000, 404),
+        ("/users/" + "9" * 5_000, 404),
         ("/questions/" + "9" * 19, 404),
+        ("/users/-" + "9" * 18, 404),
+        ("/users?sort=size", 400),
+        ("/questions/1?sort=size", 400),
         ("/a/1", 302),
     ):
         answer = client.get(path)
@@ -95,12 +101,19 @@ def test_every_answer_has_the_headers(client: Any) -> None:
         assert "Traceback" not in answer.text
 
 
+def test_images_are_loaded_only_when_asked(client: Any) -> None:
+    without, with_images = client.get("/questions/900"), client.get("/questions/900?images=1")
+    assert "<img" not in without.text
+    assert 'class="image"' in without.text
+    assert "img-src 'self';" in without.headers["content-security-policy"]
+    assert '<img src="https://i.stack.imgur.com/loaf.png" alt="A flat loaf"' in with_images.text
+    assert "img-src 'self' https: http:;" in with_images.headers["content-security-policy"]
+
+
 def test_every_response_forbids_other_resources(client: Any) -> None:
     headers = client.get("/static/reader.js").headers
     policy = headers["content-security-policy"]
-    assert policy.startswith(
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
-    )
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
     assert "unsafe" not in policy
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
@@ -119,7 +132,9 @@ def test_only_this_machine_is_answered(client: Any) -> None:
 def test_nothing_hostile_gets_through_as_markup(tmp_path: Path) -> None:
     make_database(hostile(), tmp_path / "hostile.db", site=HOST)
     with asked(tmp_path / "hostile.db") as client:
-        pages = [f"/questions/{number}" for number in range(1, len(ATTACKS) + 1)]
+        pages = [f"/questions/{number}{end}" for number in range(1, len(ATTACKS) + 1)
+                 for end in ("", "?images=1")]  # fmt: skip
+        pages += [f"/users/{number}" for number in range(1, len(ATTACKS) + 1)]
         for path in [*pages, "/", "/questions", "/tags", "/search?q=hostile", "/search?q=ran"]:
             page = client.get(path).text
             tags = re.findall(r"<[a-zA-Z][^>]*>", page)
@@ -295,3 +310,18 @@ def test_the_command_serves_this_machine_alone_and_ends_with_ctrl_c(
         rest = process.communicate(timeout=30)[1]
     assert process.returncode == 130
     assert rest.strip() == "so2docs: interrupted; no longer serving"
+
+
+def test_user_names_link_only_to_existing_pages(tmp_path: Path) -> None:
+    """A user who only commented has no page in a database without users."""
+    path = tmp_path / "q.db"
+    so2docs.to_sqlite(SAMPLES / "site", path, only="posts,comments", jobs=1)
+    with asked(path) as client:
+        numbers = listed(client.get("/questions").text)
+        pages = [client.get(f"/questions/{number}").text for number in numbers]
+        people = {address for page in pages for address in re.findall(r'"(/users/-?\d+)"', page)}
+        assert "user 8" in "".join(pages)
+        assert people
+        assert {client.get(address).status_code for address in people} == {200}
+        assert "Users.xml" in client.get("/users").text
+        assert 'href="/users"' not in client.get("/").text

@@ -19,7 +19,7 @@ document.addEventListener("DOMContentLoaded", () => {
   // Filter lists while the user types: in the page if it has the whole list, else on the server.
   const filter = document.querySelector("[data-while-typing]");
   if (filter) {
-    const items = [...document.querySelectorAll(".all-tags li")];
+    const items = [...document.querySelectorAll(".all-tags li, .people li")];
     const isWhole = !document.querySelector(".pager") && !filter.value;
     let waiting = 0;
     filter.addEventListener("input", () => {
