@@ -5,7 +5,7 @@ process copies the data from there, within the kernel if possible. Sending data 
 a sixth of the time of a conversion with two jobs, and memory for waiting data.
 
 The journal of a growing file lists its segments; index, seek table and footer are written from this
-list. It takes 32 bytes per segment in memory: for a dump of 100 GB, 5 MB, or 8 MB with Parquet.
+list. It takes 32 bytes per segment in memory: for a dump of 100 GB, 5 MB. Parquet adds its notes.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 import marshal
 import os
 import struct
+from collections.abc import Iterator
 from typing import Any, cast
 
 from isal.isal_zlib import crc32
@@ -29,7 +30,8 @@ _PAGE_OFFSET = 1  # PageLocation
 
 # The part of Apache Thrift's compact protocol that Parquet footers use.
 
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64 = range(1, 7)
+_BINARY, _LIST, _STRUCT = 8, 9, 12
 _INTEGERS = (_I32, _I64, _I16)
 
 Field = tuple[int, Any]
@@ -37,7 +39,7 @@ Field = tuple[int, Any]
 these."""
 
 Struct = dict[int, Field]
-"""The fields of a struct by their ids."""
+"""The fields of a struct by their ids; a struct within another may be encoded bytes."""
 
 
 class ThriftReader:
@@ -47,15 +49,25 @@ class ThriftReader:
         self.data = data
         self.at = at
 
-    def struct(self) -> Struct:
-        """Read a struct."""
+    def struct(self, skipped: int | None = None) -> Struct:
+        """Read a struct without the list that has the id `skipped`."""
         fields: Struct = {}
         field_id = 0
         while header := self._byte():
             kind = header & 15
             field_id = field_id + (header >> 4) if header >> 4 else self._unsigned() >> 1
-            fields[field_id] = kind, self._value(kind)
+            if field_id == skipped:
+                for _ in self._list()[1]:
+                    pass
+            else:
+                fields[field_id] = kind, self._value(kind)
         return fields
+
+    def _list(self) -> tuple[int, Iterator[Any]]:
+        """Read the type of the elements of a list, and then each of them."""
+        header = self._byte()
+        size = header >> 4 if header >> 4 < 15 else self._unsigned()
+        return header & 15, (self._value(header & 15, True) for _ in range(size))
 
     def _byte(self) -> int:
         byte = self.data[self.at]
@@ -72,11 +84,7 @@ class ThriftReader:
         self.at = at + 1
         return value
 
-    def _bytes(self, size: int) -> bytes:
-        self.at += size
-        return self.data[self.at - size : self.at]
-
-    def _value(self, kind: int, inside: bool = False) -> Any:  # noqa: PLR0911
+    def _value(self, kind: int, inside: bool = False) -> Any:
         if kind in _INTEGERS:
             value = self._unsigned()
             return value >> 1 ^ -(value & 1)
@@ -84,14 +92,13 @@ class ThriftReader:
             return self._byte() if inside else None
         if kind == _BYTE:
             return self._byte()
-        if kind == _DOUBLE:
-            return self._bytes(8)
         if kind == _BINARY:
-            return self._bytes(self._unsigned())
-        if kind in (_LIST, _SET):
-            header = self._byte()
-            size = header >> 4 if header >> 4 < 15 else self._unsigned()
-            return header & 15, [self._value(header & 15, True) for _ in range(size)]
+            size = self._unsigned()
+            self.at += size
+            return self.data[self.at - size : self.at]
+        if kind == _LIST:
+            of_elements, elements = self._list()
+            return of_elements, [*elements]
         if kind == _STRUCT:
             return self.struct()
         raise ValueError(f"type {kind} does not occur in a Parquet footer")
@@ -132,12 +139,14 @@ def unsigned(value: int) -> bytes:
 def _append(out: bytearray, kind: int, value: Any) -> None:
     if kind in _INTEGERS:
         out += unsigned(value << 1 if value >= 0 else ~(value << 1))
+    elif isinstance(value, bytes) and kind == _STRUCT:
+        out += value
     elif kind == _STRUCT:
         _append_struct(out, value)
     elif kind == _BINARY:
         out += unsigned(len(value))
         out += value
-    elif kind in (_LIST, _SET):
+    elif kind == _LIST:
         of_elements, elements = value
         size = len(elements)
         out.append(min(size, 15) << 4 | of_elements)
@@ -145,8 +154,6 @@ def _append(out: bytearray, kind: int, value: Any) -> None:
             out += unsigned(size)
         for element in elements:
             _append(out, of_elements, element)
-    elif kind == _DOUBLE:
-        out += value
     else:
         out.append(value)
 
@@ -183,18 +190,19 @@ def join_footers(file: bytes, journal: Journal, record: bytes) -> bytes:
         record: Provenance to store in the footer; empty for none.
     """
     metadata, _ = read_metadata(file)
-    row_groups: list[Struct] = []
-    pages = bytearray()
+    row_groups: list[bytes] = []  # As bytes: as objects, they take thirty times the memory.
+    rows, pages = 0, bytearray()
     for segment, note in zip(journal, journal.notes, strict=True):
         if not note:  # The header has no note.
             continue
         group, places = marshal.loads(note)
         _move(group, places, segment.offset - len(PARQUET), pages, journal.end)
-        row_groups.append(group)
+        row_groups.append(bytes(write_struct(group)))
+        rows += group[_ROWS_OF_GROUP][1]
     if record:
         stored = {_KEY: (_BINARY, KEY), _VALUE: (_BINARY, record)}
         metadata[_KEY_VALUES] = _LIST, (_STRUCT, [stored])
-    metadata[_NUM_ROWS] = _I64, sum(group[_ROWS_OF_GROUP][1] for group in row_groups)
+    metadata[_NUM_ROWS] = _I64, rows
     metadata[_ROW_GROUPS] = _LIST, (_STRUCT, row_groups)
     footer = write_struct(metadata)
     return bytes(pages + footer) + _LENGTH.pack(len(footer)) + PARQUET
@@ -214,7 +222,7 @@ def read_record(path: str) -> bytes:
         file.seek(size - end - length)
         tail = file.read(length + end)
     try:
-        metadata, _ = read_metadata(tail)
+        metadata, _ = read_metadata(tail, skipped=_ROW_GROUPS)
     except (IndexError, ValueError):
         return b""
     pairs = _elements(metadata, _KEY_VALUES) if _KEY_VALUES in metadata else ()
@@ -228,10 +236,11 @@ _LENGTH = struct.Struct("<I")
 """A size in a Parquet file."""
 
 
-def read_metadata(file: bytes) -> tuple[Struct, int]:
+def read_metadata(file: bytes, skipped: int | None = None) -> tuple[Struct, int]:
     """Read the metadata at the end of a Parquet file; return it with its size in bytes."""
-    (size,) = _LENGTH.unpack_from(file, len(file) - len(PARQUET) - _LENGTH.size)
-    return ThriftReader(file, len(file) - len(PARQUET) - _LENGTH.size - size).struct(), size
+    end = len(file) - len(PARQUET) - _LENGTH.size
+    (size,) = _LENGTH.unpack_from(file, end)
+    return ThriftReader(file, end - size).struct(skipped), size
 
 
 def _move(group: Struct, places: list[Struct], distance: int, pages: bytearray, start: int) -> None:
