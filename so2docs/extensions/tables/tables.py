@@ -356,7 +356,7 @@ class TableRun:
                         strays.append(segment)
             if strays.journal.count:
                 strays.seal()
-            size = writer.finish()
+            size = writer.finish(self.reader.workers)
             for table in results:
                 table.bytes = size
                 table.repeated = writer.repeated[table.name]

@@ -21,6 +21,7 @@ from so2docs.options.choices import Compression
 from so2docs.output.formats import FileFormat
 from so2docs.output.segments import Journal, Segment
 from so2docs.plugin import POSTS, NewFiles, Output, OutputError
+from so2docs.processes.pool import Workers
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}
 """Extensions of files, by format; other formats write a database with all tables."""
@@ -278,10 +279,14 @@ class FileWriter:
         if raw:
             self.append(self._form.segment(raw))
 
-    def finish(self) -> int:
-        """Write the footer of the file, and return its size."""
+    def finish(self, workers: Workers) -> int:
+        """Write the footer of the file, and return its size.
+
+        A worker makes the footer, because pyarrow takes 50 MiB in this process, too.
+        """
         assert self._file is not None
-        self._append(self._form.footer(self._file.journal))
+        for footer in workers.run(self._form.footer, [self._file.journal]):
+            self._append(footer)
         return self._file.seal()
 
     def close(self) -> None:
