@@ -145,6 +145,8 @@ def test_strays_and_filters_are_counted(tmp_path: Path) -> None:
     lines = gzip.decompress((tmp_path / "out" / ".Posts.parquet.strays.gz").read_bytes())
     assert lines.count(b"\n") == 3
     assert [r["Id"] for r in read_back(tmp_path / "out", DUMP["posts"], "parquet")] == [1]
+    both = so2docs.tables(dump, tmp_path / "b", tags="tea,milk", all_tags=True, errors="skip")
+    assert (both["posts"].written, both["posts"].filtered) == (1, 2)
 
 
 def test_strays_of_a_chunk_are_in_a_file(
