@@ -40,11 +40,6 @@ class Counts:
                 setattr(self, entry.name, value)
         return self
 
-    def __add__(self, other: Counts) -> Self:
-        result = deepcopy(self)
-        result += other
-        return result
-
     @classmethod
     def total(cls, counts: Iterable[Counts]) -> Self:
         """Return the sum of several counts as an instance of this class.

@@ -16,11 +16,13 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache, partial
 from itertools import groupby, starmap
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import orjson
 from isal.isal_zlib import crc32
 
 from so2docs.counts import ChunkTally
@@ -72,7 +74,7 @@ Values = tuple[Any, ...]
 
 def checksum(*values: Any) -> int:
     """Return the CRC-32 of JSON values; the index stores it next to the values."""
-    return crc32(json.dumps(values, default=repr).encode())
+    return crc32(orjson.dumps(values, default=list))
 
 
 _TABLES = (
@@ -250,7 +252,7 @@ class StateDatabase:
         self.run((sql, [(name, text, checksum(name, text))]), commits=commits)
 
 
-FORMAT = 13
+FORMAT = 14
 """Version of the index and the block files."""
 
 SEQUENCE_BITS = 32
@@ -262,12 +264,11 @@ MADE_CHUNK = 1 << SEQUENCE_BITS - 1
 KEPT = 1 << 8
 """Added to the sequence of a table for chunks whose rows wait until the posts are known."""
 
-_IS_OF = "chunk BETWEEN ? AND ?"
 
-
-def _chunks_of(sequence: int) -> tuple[int, int]:
-    """Return the lowest and the highest number of a chunk of the table with this sequence."""
-    return sequence << SEQUENCE_BITS, ((sequence + 1) << SEQUENCE_BITS) - 1
+def _block_file(folder: str, chunk: int, run: int) -> str:
+    sequence, number = chunk >> SEQUENCE_BITS, chunk & ((1 << SEQUENCE_BITS) - 1)
+    table = f"table{sequence}-" if sequence else ""
+    return os.path.join(folder, f"{table}{number:06}-{run}.blocks")
 
 
 class Spill:
@@ -281,6 +282,7 @@ class Spill:
             SpillError: The folder or the index cannot be created or used.
         """
         self.folder = Path(folder)
+        self._path = cache(partial(_block_file, str(self.folder)))
         self._sequences = "0"
         self._is_leaving = False
         self.budget = Budget()
@@ -331,11 +333,6 @@ class Spill:
     def new_file(self, chunk: int) -> str:
         """Choose a path that no session has used yet, for the blocks of a chunk."""
         return self._path(chunk, self._run)
-
-    def _path(self, chunk: int, run: int) -> str:
-        sequence, number = chunk >> SEQUENCE_BITS, chunk & ((1 << SEQUENCE_BITS) - 1)
-        table = f"table{sequence}-" if sequence else ""
-        return os.path.join(self.folder, f"{table}{number:06}-{run}.blocks")
 
     def merge_only(self, sequences: Iterable[int]) -> None:
         """Restrict `buckets` and `blocks` to posts and the tables with these sequences."""
@@ -457,33 +454,33 @@ class Spill:
 
     def blocks(self, bucket: int | None) -> list[tuple[str, Block]]:
         """Return the blocks of a bucket in the order of the dump, each with its file."""
-        condition = f"bucket IS ? AND {self._is_merged()}"
-        return [(path, block) for _, path, block in self._blocks(condition, bucket)]
+        return self._blocks(f"bucket IS ? AND {self._is_merged()}", bucket)
 
     def read_blocks(self, chunk: int) -> list[tuple[str, Block]]:
         """Return the blocks of a chunk in order, each with its file."""
-        return [(path, block) for _, path, block in self._blocks("chunk = ?", chunk)]
+        return self._blocks("chunk = ?", chunk)
 
-    def all_keys(self, sequence: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Yield the keys of each block of the table with this sequence, after the chunk number."""
+    def pairs(self, sequence: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Yield the pairs of posts, users or badges of each chunk, after the chunk number."""
         with BlockReader() as reader:
-            for chunk, path, block in self._blocks(_IS_OF, *_chunks_of(sequence)):
-                if keys := reader.read_keys(path, block):  # Strays have no keys, so skip them.
-                    yield chunk, keys
+            for chunk in self.files(sequence):
+                for path, block in self._blocks("chunk = ? AND bucket IS NULL", chunk):
+                    if pairs := reader.read_keys(path, block):  # Strays have none, so skip them.
+                        yield chunk, pairs
 
     def files(self, sequence: int) -> dict[int, str]:
         """Return the path of the file of each committed chunk of a table, by chunk number."""
-        sql = f"SELECT chunk, run FROM chunks WHERE {_IS_OF}"
-        rows = self._database.rows(sql, _chunks_of(sequence))
+        sql = f"SELECT chunk, run FROM chunks WHERE chunk >> {SEQUENCE_BITS} = ? ORDER BY 1"
+        rows = self._database.rows(sql, [sequence])
         return {chunk: self._path(chunk, run) for chunk, run in rows}
 
     def _is_merged(self) -> str:
         return f"chunk >> {SEQUENCE_BITS} IN ({self._sequences})"
 
-    def _blocks(self, condition: str, *values: int | None) -> Iterator[tuple[int, str, Block]]:
+    def _blocks(self, condition: str, value: int | None) -> list[tuple[str, Block]]:
         sql = f"SELECT chunk, run, {_BLOCK} FROM blocks WHERE {condition} ORDER BY chunk, number"
-        for chunk, run, *block in self._database.rows(sql, values):
-            yield chunk, self._path(chunk, run), Block(*block)
+        rows = self._database.rows(sql, [value])
+        return [(self._path(chunk, run), Block(*block)) for chunk, run, *block in rows]
 
     def size(self) -> int:
         """Return the size of the spill on disk, in bytes."""

@@ -190,8 +190,9 @@ class TableFile:
 
     @property
     def chunk_bytes(self) -> int:
-        """Default size of a chunk in bytes; 0 for growing pieces of a stream."""
-        return self.dump.chunk_bytes if isinstance(self.dump, Dump) else 0
+        """Size of a chunk in bytes, larger for a large table; 0 for growing pieces of a stream."""
+        least = min(self.size // 100, 16 << 20)
+        return max(self.dump.chunk_bytes, least) if isinstance(self.dump, Dump) else 0
 
     @property
     def place(self) -> tuple[str, int, int]:

@@ -49,17 +49,17 @@ class Output:
         self._held = bytearray()
         self._is_indexed = indexed and path != "-"
         self._index = index.index_path(path)
-        self._part = "-"
+        self._part = self._index_part = "-"
         if path == "-":
             open_standard_output()  # Fail now if it is closed.
+        else:
+            self._part, self._index_part = map(files.unfinished, (path, self._index))
 
     @contextmanager
     def _opened(self) -> Iterator[RawIOBase | BinaryIO]:
         """Open the file at its end; a new file gets the header of the stream."""
         is_new = not self.journal.count
         opened: AbstractContextManager[RawIOBase | BinaryIO]
-        if self.path != "-":
-            self._part = self._files.unfinished(self.path)
         with explain(self._part):
             if self.path == "-":
                 opened = nullcontext(open_standard_output())
@@ -98,8 +98,7 @@ class Output:
     @contextmanager
     def _opened_index(self) -> Iterator[BinaryIO]:
         """Open the unfinished index at its end."""
-        path = self._files.unfinished(self._index)
-        with explain(path), open(path, "a+b") as file:
+        with explain(self._index_part), open(self._index_part, "a+b") as file:
             yield file
 
     def seal(self, record: bytes = b"") -> int:

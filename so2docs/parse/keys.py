@@ -33,8 +33,8 @@ BY_OPTED_OUT = ""
 """Name of the member that marks history rows by listed users; no attribute has an empty name.
 Documents do not contain the mark, and marked rows without a document are left out."""
 
-PAIR_BYTES = 16
-"""Size of the question id and post id at the start of a key; they are used to find repeated ids."""
+PAIR = struct.Struct("<qq")
+"""The question id and post id at the start of a key, which are used to map posts."""
 
 
 def walk(keys: bytes) -> Iterator[tuple[int, int, int, int, int, int]]:

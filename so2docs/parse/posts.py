@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from so2docs.domain import MOMENT
-from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, PAIR_BYTES, QUESTION
+from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, PAIR, QUESTION
 from so2docs.schema import BOOLEAN, DATE, INTEGER, NUMBERS, RESERVED, TEXT, TEXTS
 
 Projection = Callable[[dict[str, Any]], dict[str, Any]]
@@ -205,7 +205,7 @@ def add(
         if not isinstance(rank, int):
             rank = unranked
         json = orjson.dumps(row if projection is None else projection(row))
-        buffer.pairs += buffer.add(question_id, post_id, rank, kind, json)[:PAIR_BYTES]
+        buffer.pairs += buffer.add(question_id, post_id, rank, kind, json)[: PAIR.size]
 
 
 def _unusable(row: dict[str, Any], reserved: frozenset[str]) -> str | None:

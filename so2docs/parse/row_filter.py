@@ -16,7 +16,7 @@ from so2docs.parse.filters import (
 )
 from so2docs.parse.keys import (
     ANSWER,
-    PAIR_BYTES,
+    PAIR,
     QUESTION,
     REJECTED_ANSWER,
     REJECTED_QUESTION,
@@ -83,7 +83,7 @@ class RowFilter:
             kind, question_id, post_id = ids
             rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
             json = self.keep_of_rejected(kind, row)
-            buffer.pairs += buffer.add(question_id, post_id, 0, rejected, json)[:PAIR_BYTES]
+            buffer.pairs += buffer.add(question_id, post_id, 0, rejected, json)[: PAIR.size]
             buffer.filtered += 1
         posts.add(buffer, passed, self._projection)
 
@@ -105,7 +105,7 @@ def _reject_rows_of(row: Row, buffer: RecordBuffer) -> None:
     """
     post_id = number(row.get("Id", ""))
     if isinstance(post_id, int):
-        buffer.add(post_id, post_id, 0, REJECTED_QUESTION, b"")
+        buffer.pairs += buffer.add(post_id, post_id, 0, REJECTED_QUESTION, b"")[: PAIR.size]
 
 
 def find_ids(row: Row, reserved: frozenset[str]) -> _Ids | None:

@@ -248,37 +248,47 @@ def _read_selected(
             yield merge.select_questions(keys, json, task.ids, question_ids, counts)
 
 
-def merge_bucket(task: BucketTask) -> BucketResult:
-    """Nest a range of question ids, and compress documents and strays."""
+def merge_bucket(task: BucketTask, result: BucketResult) -> None:
+    """Nest a range of question ids, compress documents and strays, and add them to the result."""
     options = task.options
-    gathered, counts, lines = _Segments(task), RowCounts(), list[bytes]()
+    gathered, lines = _Segments(task, result.segments), list[bytes]()
     for part in (task, *task.following):
         with load_bucket(part, gathered.run) as nested:
             for document in count_and_prepare(nested, options):
                 gathered.add(document)
-        counts += nested.counts
+        result.counts += nested.counts
         lines += nested.strays
     gathered.close()
-    segments = gathered.segments
-    strays = list(compress_lines(lines, task.strays, options.level))
-    if task.temporary and (segments or strays):
-        segments, strays = store(task.temporary, segments, strays)
-    size = task.size + sum(part.size for part in task.following)
-    return BucketResult(size, segments, strays, lines[:1], counts)
+    result.size += task.size
+    result.strays += compress_lines(lines, task.strays, options.level)
+    result.first_stray += lines[:1]
+
+
+def merge_buckets(group: tuple[list[BucketTask], str | None]) -> BucketResult:
+    """Run tasks one after another, and write their segments to a temporary file, if it is given."""
+    (tasks, temporary), result = group, BucketResult()
+    for task in tasks:
+        merge_bucket(task, result)
+    if temporary and (result.segments or result.strays):
+        result.segments, result.strays = store(temporary, result.segments, result.strays)
+    return result
 
 
 class _Segments:
-    """Collects documents until there are enough for a segment of the output."""
+    """Collects documents until there are enough for a segment of the output, and adds it."""
 
-    def __init__(self, task: BucketTask) -> None:
-        self.segments: list[Segment] = []
+    def __init__(self, task: BucketTask, segments: list[Segment]) -> None:
+        self._segments = segments
         self._format = formats.of(task.options)
         self._enough = task.segment_bytes or self._format.segment_bytes
         cuts = chain(task.cuts, *(part.cuts for part in task.following))
         self._cuts = sorted(cuts, reverse=True)
         # The documents of the current segment, by file label.
         self._held: dict[str, OpenSegment] = {}
-        self.run = self._read_run(task)
+        options, closing = task.options, self._format.closing
+        is_looked_at = options.changes_documents or options.form.split.is_by_question
+        has_runs = closing and not is_looked_at and not self._cuts
+        self.run = RunForm(closing, self._enough) if has_runs else None
 
     def add(self, document: Document) -> None:
         if self._cuts and document.question_id >= self._cuts[-1]:
@@ -292,13 +302,6 @@ class _Segments:
         if pending.size >= self._enough * (1 if self._format.ends_segment(document) else 2):
             self._end(document.label)
 
-    def _read_run(self, task: BucketTask) -> RunForm | None:
-        options, form = task.options, self._format
-        is_looked_at = options.changes_documents or options.form.split.is_by_question
-        if is_looked_at or task.cuts or not form.closing:
-            return None
-        return RunForm(form.closing, self._enough)
-
     def close(self) -> None:
         """End the unfinished segments."""
         for label in sorted(self._held):
@@ -306,4 +309,4 @@ class _Segments:
 
     def _end(self, label: str) -> None:
         segment = self._held.pop(label).end()
-        self.segments.append(segment._replace(label=label) if label else segment)
+        self._segments.append(segment._replace(label=label) if label else segment)

@@ -25,7 +25,7 @@ from so2docs.options.table import Filters, Options
 from so2docs.parse import core, posts, table_rows
 from so2docs.parse.core import Added
 from so2docs.parse.id_set import Pages, count_pages
-from so2docs.parse.keys import KEY, integers, walk
+from so2docs.parse.keys import KEY, PAIR, integers, walk
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import RecordBuffer
 from so2docs.parse.row_filter import RowFilter, make_projection
@@ -212,6 +212,7 @@ class PostSink(RowSink):
         """Write the remaining records."""
         self._keep_lists.mark_posts()
         super().finish()
+        self._writer.write(None, self.buffer.pairs, b"")
 
 
 class UserSink(RowSink):
@@ -244,7 +245,7 @@ class UserSink(RowSink):
         return added
 
     def _add(self, user_id: int, json: bytes) -> None:
-        self._keys += KEY.pack(user_id, self._written + len(self._lines), 0, 0)
+        self._keys += PAIR.pack(user_id, self._written + len(self._lines))
         self._lines += b"%08x%b\n" % (crc32(json), json)
 
     def flush(self) -> None:
@@ -296,7 +297,7 @@ class BadgeSink(RowSink):
     def _write_counts(self) -> None:
         keys = bytearray()
         for (user_id, of_class), count in self._counts.items():
-            keys += KEY.pack(user_id << CLASS_BITS | of_class, count, 0, 0)
+            keys += PAIR.pack(user_id << CLASS_BITS | of_class, count)
         self._counts.clear()
         if keys:
             self._writer.write(None, keys, b"")

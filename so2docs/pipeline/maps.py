@@ -24,7 +24,6 @@ from so2docs.spill import MADE_CHUNK, SEQUENCE_BITS, Spill
 from so2docs.store.id_map import IdMap, IdMapWriter
 from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
 
-_FIELDS = 4
 _POSTS_ARE_MAPPED = "posts are mapped"
 _AT_ONCE = 1_000_000
 
@@ -37,9 +36,9 @@ def map_posts(spill: Spill) -> str:
     path = str(spill.folder / "posts.map")
     if not spill.get(_POSTS_ARE_MAPPED):
         with IdMapWriter(path, min) as posts:
-            for _, keys in spill.all_keys():
+            for _, keys in spill.pairs():
                 fields = integers(keys)
-                posts.add(fields[1::_FIELDS], fields[::_FIELDS])
+                posts.add(fields[1::2], fields[::2])
             posts.finish()
         spill.put(_POSTS_ARE_MAPPED, True, commits=False)
     return path
@@ -56,9 +55,9 @@ def count_shared_ids(spill: Spill, repeated: Pages, at_once: int = _AT_ONCE) -> 
     shared, ids = 0, ids_in_pages(repeated)
     while batch := frozenset(islice(ids, at_once)):
         questions, several = dict[int, int](), set[int]()
-        for _, keys in spill.all_keys():
+        for _, keys in spill.pairs():
             fields = integers(keys)
-            for post_id, question_id in zip(fields[1::_FIELDS], fields[::_FIELDS], strict=True):
+            for post_id, question_id in zip(fields[1::2], fields[::2], strict=True):
                 is_repeated = post_id in batch
                 if is_repeated and questions.setdefault(post_id, question_id) != question_id:
                     several.add(post_id)
@@ -79,11 +78,11 @@ def map_users(spill: Spill) -> UserTable:
     if last in spill.tallies(sequence):
         return table
     with IdMapWriter(table.places) as users:
-        for chunk, keys in spill.all_keys(sequence):
+        for chunk, keys in spill.pairs(sequence):
             fields = integers(keys)
             start = _number(chunk) << PLACE_BITS
-            places = array("q", [start + offset for offset in fields[1::_FIELDS]])
-            users.add(fields[::_FIELDS], places)
+            places = array("q", [start + offset for offset in fields[1::2]])
+            users.add(fields[::2], places)
         repeated = sorted(users.finish())
     with Users(table) as known_users:
         rows = [orjson.loads(known_users.at(place)) for place in repeated]
@@ -105,9 +104,9 @@ def map_badges(spill: Spill, users: UserTable) -> UserTable:
     if last in spill.tallies(sequence):
         return table
     with IdMapWriter(table.badges, add) as badges:
-        for _, keys in spill.all_keys(sequence):
+        for _, keys in spill.pairs(sequence):
             fields = integers(keys)
-            badges.add(fields[::_FIELDS], fields[1::_FIELDS])
+            badges.add(fields[::2], fields[1::2])
         badges.finish()
     tally = ChunkTally()
     spill.add_chunk(last, _badges_without_user(table, tally), tally)

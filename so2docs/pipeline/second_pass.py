@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, count, islice, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import Any
 
 from so2docs import merge
@@ -47,6 +47,9 @@ PART_BYTES_NESTED = 11 * 1024 * 1024
 
 Merging a bucket of 36 MB with 49,000 posts and comments takes 213 MiB of memory in one task, and
 123 MiB in four parts; the time is the same."""
+
+_MOST_GROUPS = 200
+"""Number of groups of tasks: small buckets are merged in one call, since each call takes time."""
 
 Blocks = list[tuple[str, Block]]
 """Blocks in the order of the dump, each with its file."""
@@ -141,6 +144,14 @@ def cuts(spill: Spill, buckets: list[tuple[int, int]], options: Options) -> tupl
     return tuple(boundaries + [last] * (files - 1 - len(boundaries)))
 
 
+def _together(tasks: Iterator[BucketTask], enough: int) -> Iterator[list[BucketTask]]:
+    """Yield consecutive tasks in groups of at least `enough` bytes."""
+    while group := list(islice(tasks, 1)):
+        while sum(task.size for task in group) < enough and (task := next(tasks, None)):
+            group.append(task)
+        yield group
+
+
 def read_keyless_strays(spill: Spill) -> Iterator[bytes]:
     """Yield the lines of the strays without a bucket, in the order of the dump."""
     with BlockReader() as reader:
@@ -194,8 +205,12 @@ class SecondPass:
             lines = read_keyless_strays(self.spill)
             for segment in compress_lines(lines, strays.compression, self.options.level):
                 strays.append(segment)
-            tasks = self.tasks(is_stored=workers.jobs > 1)
-            for result in workers.run(bucket.merge_bucket, tasks):
+            is_stored, enough = workers.jobs > 1, min(PART_BYTES_NESTED, total // _MOST_GROUPS)
+            groups = (
+                (tasks, self.spill.temporary(number) if is_stored else None)
+                for number, tasks in enumerate(_together(self.tasks(), enough))
+            )
+            for result in workers.run(bucket.merge_buckets, groups):
                 if self.options.errors == "strict":
                     strict.check_strays(report.dump, result.first_stray)
                 for segment in result.segments:
@@ -265,24 +280,16 @@ class SecondPass:
             paths = sorted((path for path, _ in files), key=self.names.place)
             report.first_file, report.last_file = paths[0], paths[-1]
 
-    def tasks(self, *, is_stored: bool) -> Iterator[BucketTask]:
+    def tasks(self) -> Iterator[BucketTask]:
         """Yield the ranges of question ids, joined if they are smaller than a segment."""
         form = formats.of(self.options)
         enough = form.bytes_of_segments(sum(size for _, size in self.buckets))
-        is_joined, ranges = enough != form.segment_bytes, self._ranges()
-        for number in count():
-            parts = list(islice(ranges, 1))
-            while is_joined and parts and sum(part.size for part in parts) < enough:
-                if (task := next(ranges, None)) is None:
-                    break
-                parts.append(task)
-            if not parts:
-                return
+        for parts in _together(self._ranges(), enough if enough != form.segment_bytes else 0):
             yield replace(
                 parts[0],
+                size=sum(part.size for part in parts),
                 segment_bytes=enough,
                 following=tuple(parts[1:]),
-                temporary=self.spill.temporary(number) if is_stored else None,
             )
 
     def _ranges(self) -> Iterator[BucketTask]:

@@ -95,9 +95,6 @@ def check_identity(spill: Spill, before: dict[str, Any], now: Provenance, times:
         )
 
 
-_FIELDS = 4
-
-
 def _expected_share(filters: Filters) -> float:
     """Return the share of the dump expected to pass the filters; 0 if it cannot be predicted."""
     if filters != Filters(sample=filters.sample):
@@ -210,8 +207,8 @@ class Session:
             share = "all" if self.posts.is_read else "a part"
             log.info("resuming: %s of the dump is already spilled", share)
         with IdSetWriter(str(self.spill.folder / "post-ids.map")) as seen_ids:
-            for _, keys in self.spill.all_keys():
-                for pages in count_pages(integers(keys)[1::_FIELDS]):
+            for _, keys in self.spill.pairs():
+                for pages in count_pages(integers(keys)[1::2]):
                     seen_ids.add(pages)
             self.posts.run(reader, seen_ids=seen_ids)
             self.report.shared_ids = count_shared_ids(self.spill, seen_ids.repeated)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from so2docs import merge
@@ -29,13 +29,12 @@ class BucketTask:
 
     Attributes:
         ids: The question ids.
-        size: Size of the JSON of these questions, in bytes.
+        size: Size of the JSON of these questions, and of those in `following`, in bytes.
         blocks: The blocks of these questions, in the order of the dump, each with its file.
         options: Options of the conversion.
         cuts: First question ids of the output files, except the first file, that start in `ids`.
         users: Table of the users, if users are nested.
         prepared: What `Step.prepare` returned.
-        temporary: File for the segments; None to keep the segments in memory.
         strays: Compression of the side file.
         selection: The questions to write; None for all questions.
         segment_bytes: Approximate size of a segment, in bytes; 0 for the usual size.
@@ -49,7 +48,6 @@ class BucketTask:
     cuts: tuple[int, ...] = ()
     users: UserTable | None = None
     prepared: Any = None
-    temporary: str | None = None
     strays: Compression = "none"
     selection: Selection | None = None
     segment_bytes: int = 0
@@ -58,13 +56,13 @@ class BucketTask:
 
 @dataclass(slots=True)
 class BucketResult:
-    """Documents and strays of a range of question ids, ready to be appended."""
+    """Documents and strays of ranges of question ids, ready to be appended."""
 
-    size: int
-    segments: list[Segment]
-    strays: list[Segment]
-    first_stray: list[bytes]
-    counts: RowCounts
+    size: int = 0
+    segments: list[Segment] = field(default_factory=list)
+    strays: list[Segment] = field(default_factory=list)
+    first_stray: list[bytes] = field(default_factory=list)
+    counts: RowCounts = field(default_factory=RowCounts)
 
 
 @dataclass(frozen=True, slots=True)

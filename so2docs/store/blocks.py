@@ -38,7 +38,8 @@ class Block(NamedTuple):
     """The position of a block in the file of its chunk.
 
     Attributes:
-        bucket: The bucket; None for stray lines, and for the keys of users and badges.
+        bucket: The bucket; None for stray lines, and for pairs of integers, which the maps between
+            the passes are made from.
         offset: Bytes from the start of the file.
         keys_size: Bytes of the keys in the file.
         json_size: Bytes of the JSON in the file, after the keys.

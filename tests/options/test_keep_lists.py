@@ -126,9 +126,9 @@ def test_tasks_do_not_grow_with_the_lists(monkeypatch: pytest.MonkeyPatch, tmp_p
     sizes: list[int] = []
     merge_bucket = bucket.merge_bucket
 
-    def measure(task: BucketTask) -> BucketResult:
+    def measure(task: BucketTask, result: BucketResult) -> None:
         sizes.append(len(pickle.dumps(replace(task, blocks=[]))))
-        return merge_bucket(task)
+        merge_bucket(task, result)
 
     monkeypatch.setattr(bucket, "merge_bucket", measure)
     ids = [*range(1, 100_000)]

@@ -14,7 +14,13 @@ from so2docs.options.table import Options
 from so2docs.parse import core as cores
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.pipeline import bucket
-from so2docs.pipeline.bucket import BucketTask, JoinedRecords, merge_bucket
+from so2docs.pipeline.bucket import (
+    BucketResult,
+    BucketTask,
+    JoinedRecords,
+    merge_bucket,
+    merge_buckets,
+)
 from so2docs.store.blocks import Block, BlockReader, BlockWriter
 
 JSON = b'{"Id":1}'
@@ -42,12 +48,12 @@ def test_a_damaged_block_with_a_valid_checksum(kind: str, core: Any, tmp_path: P
     """The changed block has the same checksum, which has a probability of one in four billion."""
     task = task_of(*BLOCKS[kind], core, tmp_path)
     with pytest.raises(SpillError, match=r"q\.spill: .* damaged \(.*restart=True"):
-        merge_bucket(task)
+        merge_bucket(task, BucketResult())
 
 
 def test_a_result_has_only_the_first_of_many_strays(tmp_path: Path) -> None:
     keys = b"".join(KEY.pack(1, number, 0, len(JSON) << 4 | ANSWER) for number in (2, 3, 4))
-    result = merge_bucket(task_of(keys, JSON * 3, "auto", tmp_path))
+    result = merge_buckets(([task_of(keys, JSON * 3, "auto", tmp_path)], None))
     assert (sum(result.counts.strays.values()), len(result.first_stray)) == (3, 1)
 
 

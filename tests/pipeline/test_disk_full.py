@@ -124,7 +124,7 @@ def test_full_while_a_map_is_made(
     expected, output = (folder / "q.jsonl.gz" for folder in folders)
     so2docs.convert(site, expected, jobs=1, nest="users")
     # The lines of the users fit on the disk, but the map does not.
-    full = tmpfs(1_300_000)
+    full = tmpfs(1_500_000)
     result = script(SITE_ON_A_SMALL_DISK, site, output, full)
     assert result.returncode == 1
     assert "users.map" in result.stderr

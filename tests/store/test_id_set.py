@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from so2docs.parse.id_set import IdSet, IdSetWriter, count_pages, ids_in_pages
-from so2docs.parse.keys import KEY, integers
+from so2docs.parse.keys import PAIR, integers
 from so2docs.pipeline.maps import count_shared_ids
 
 IDS = st.one_of(
@@ -50,16 +50,16 @@ def test_an_unfinished_set_is_removed(tmp_path: Path) -> None:
 
 
 class Keys:
-    """A spill with the keys of some chunks."""
+    """A spill with the pairs of some chunks."""
 
     def __init__(self, chunks: list[list[tuple[int, int]]]) -> None:
         self.chunks = chunks
         self.reads = 0
 
-    def all_keys(self) -> list[tuple[int, bytes]]:
+    def pairs(self) -> list[tuple[int, bytes]]:
         self.reads += 1
         return [
-            (number, b"".join(KEY.pack(*pair, 0, 0) for pair in pairs))
+            (number, b"".join(PAIR.pack(*pair) for pair in pairs))
             for number, pairs in enumerate(self.chunks)
         ]
 

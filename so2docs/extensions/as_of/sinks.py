@@ -31,7 +31,7 @@ from so2docs.extensions.as_of.records import (
 from so2docs.options.table import Options
 from so2docs.parse import core, table_rows
 from so2docs.parse.core import Added
-from so2docs.parse.keys import KEY, PAIR_BYTES, QUESTION, as_bytes, integers, kinds_in, walk
+from so2docs.parse.keys import KEY, PAIR, QUESTION, as_bytes, integers, kinds_in, walk
 from so2docs.parse.posts import Projection, RecordBuffer, type_numbers
 from so2docs.parse.row_filter import RowFilter
 from so2docs.pipeline.filing import (
@@ -141,7 +141,7 @@ class _PostsOfDate(_OfDate, PostSink):
             fields[3::4] = array("q", (REJECTED[kind] for kind in kinds_in(keys)))
             self.buffer.buckets[at].keys.extend(as_bytes(fields))
         self.buffer.pairs += later.pairs
-        self.buffer.filtered += len(later.pairs) // PAIR_BYTES
+        self.buffer.filtered += len(later.pairs) // PAIR.size
         self.buffer.other_types.update(later.other_types)
         return added
 
