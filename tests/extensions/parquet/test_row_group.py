@@ -17,7 +17,7 @@ import pytest
 
 from so2docs.dump.kinds import PARQUET
 from so2docs.extensions.parquet import footer as footers
-from so2docs.extensions.parquet.arrow import encode_parquet, no_rows
+from so2docs.extensions.parquet.arrow import make_footer, make_row_group
 from so2docs.extensions.parquet.footer import ThriftReader, write_struct
 from so2docs.extensions.parquet.format import Parquet
 from so2docs.merge import Document
@@ -221,12 +221,11 @@ def test_descriptions_of_row_groups_are_not_held_as_objects(tmp_path: Path) -> N
     """A large table has 100,000 columns of row groups, which are 3 KB each as objects."""
     schema = pa.schema({f"c{number}": pa.int64() for number in range(20)})
     table = pa.Table.from_pylist([dict.fromkeys(schema.names, 1)], schema)
-    group = footers.row_group(encode_parquet(table, 2), table.nbytes, 1)
+    group = make_row_group(table, table.nbytes, 2)
     journal = Journal(PARQUET)
     for _ in range(500):
         journal.add(group)
-    empty = encode_parquet(no_rows(schema), 2)
-    footer, peak = traced(lambda: footers.join_footers(empty, journal, b"{}"))
+    footer, peak = traced(lambda: make_footer(schema, 2, journal, b"{}"))
     assert peak < 5 * len(footer)
     path = tmp_path / "p.parquet"
     path.write_bytes(PARQUET + group.data * journal.count + footer)
