@@ -198,31 +198,6 @@ def test_hub(convert: Any, dump: Path, load: Any) -> None:
     assert (comment["Text"], comment["UserId"]) == ("string", "int64")
 
 
-@pytest.mark.readers
-def test_common_pile(convert: Any, load: Any, tmp_path: Path) -> None:
-    """The folders are those of the set: its card lists `*/documents/*.gz`."""
-    readers = import_reader("datatrove.pipeline.readers")
-    convert("common-pile", "pile/site/documents/thread.jsonl.gz")
-    loaded = list(readers.JsonlReader(str(tmp_path / "pile"), glob_pattern="**/*.jsonl.gz").run())
-    dataset = load("json", data_files="pile/*/documents/*.gz", split="train")
-    assert [(one.id, one.text) for one in loaded] == [(row["id"], row["text"]) for row in dataset]
-    types = features_of(dataset)
-    assert (types["id"], types["text"], types["source"]) == ("string", "string", "string")
-    assert types["metadata"]["licenses"] == ["string"]
-    assert len(loaded) > 100
-
-
-@pytest.mark.readers
-def test_cqadupstack(convert: Any) -> None:
-    loader = import_reader("beir.datasets.data_loader")
-    convert("cqadupstack")
-    corpus, queries, qrels = loader.GenericDataLoader("beir").load(split="test")
-    assert len(corpus) > 100
-    assert set(qrels) == set(queries) <= set(corpus)
-    assert all(set(relevant) <= set(corpus) for relevant in qrels.values())
-    assert len(queries) > 0
-
-
 def rows_of(xml: Path) -> list[dict[str, str]]:
     return [row.attrib for row in ElementTree.parse(xml).getroot()]
 
