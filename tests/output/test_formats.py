@@ -1,6 +1,5 @@
 """In every format, other programs read the same documents as in the JSON lines."""
 
-import io
 import json
 import re
 import shutil
@@ -9,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.command import run
@@ -197,22 +195,6 @@ def test_read_detects_a_truncated_zstd_stream(cut: int, tmp_path: Path) -> None:
         list(so2docs.read(output))
 
 
-def test_parquet_keeps_unknown_attributes(tmp_path: Path) -> None:
-    output = tmp_path / "questions.parquet"
-    so2docs.convert(SAMPLES / "values.xml", output, jobs=1)
-    rows = {
-        row["Id"]: json.loads(row["Other"] or "{}") for row in pq.read_table(output).to_pylist()
-    }
-    assert rows[0]["ViewCount"] == "1.5"
-    assert rows[19] == {
-        "Mood": "curious",
-        "Weight": "00042",
-        "TagsOld": "|a|b|",
-        "ClosedDate": "yesterday",
-    }
-    assert rows[12] == {}
-
-
 def test_a_bucket_is_one_row_group(tmp_path: Path) -> None:
     body = "a" * 70_000
     write_dump(tmp_path / "Posts.xml", *(question(number, Body=body) for number in range(1, 51)))
@@ -259,16 +241,6 @@ def check_pages(data: bytes, column: dict[int, Any], rows: int) -> None:
 
 def by_id(fields: footers.Struct) -> dict[int, Any]:
     return {field_id: value for field_id, (_, value) in fields.items()}
-
-
-def test_thrift_round_trip() -> None:
-    sink = io.BytesIO()
-    table = pa.table({"a": [1, None, 3], "b": [["x"], [], None], "c": [1.5, 2.5, None]})
-    pq.write_table(table, sink, write_page_index=True)
-    data = sink.getvalue()
-    (size,) = struct.unpack("<I", data[-8:-4])
-    footer = data[-8 - size : -8]
-    assert bytes(footers.write_struct(footers.ThriftReader(footer).struct())) == footer
 
 
 @pytest.mark.parametrize(
