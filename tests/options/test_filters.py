@@ -18,7 +18,7 @@ from support.oracle import nest
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.domain import is_sampled, sample_place
+from so2docs.domain import sample_place
 from so2docs.parse.filters import choose_sample, sampled_id
 from so2docs.schema import DUMP
 
@@ -267,16 +267,6 @@ def test_answers_of_rejected_questions_are_not_strays(tmp_path: Path) -> None:
     assert "filtered" in str(report)
 
 
-def test_samples_are_nested() -> None:
-    ids = range(20_000)
-    one = {i for i in ids if is_sampled(i, 2**64 // 100)}
-    two = {i for i in ids if is_sampled(i, 2**64 // 50)}
-    assert one < two
-    assert 150 < len(one) < 250
-    assert 340 < len(two) < 460
-    assert all(is_sampled(i, 2**64) for i in range(100))
-
-
 def test_samples_of_a_size_grow(tmp_path: Path) -> None:
     rows = [question(n * 6000, Score=n % 3) for n in range(1, 40)]
     rows += [answer(n * 6000 + 1, n * 6000) for n in range(1, 40)]
@@ -336,18 +326,6 @@ def test_limit_within_and_between_buckets(tmp_path: Path) -> None:
                 i * 6000 for i in range(1, 1 + min(limit, 12))
             ]
             assert report.filtered == 24 - 2 * len(documents)
-
-
-def test_fields_of_parquet_are_its_columns(tmp_path: Path) -> None:
-    output = tmp_path / "q.parquet"
-    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, fields="Id,Title,Answers.Score")
-    expected = filtered(nest(SAMPLES / "posts.xml").documents, fields="Id,Title,Answers.Score")
-    assert parquet(output) == expected
-    import pyarrow.parquet as pq
-
-    assert pq.read_schema(output).names == ["Id", "Title", "Other", "Answers"]
-    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, fields="Id", force=True)
-    assert pq.read_schema(output).names == ["Id", "Other"]
 
 
 @pytest.mark.parametrize("name", ["ravendb", "elasticsearch"])
