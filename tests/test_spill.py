@@ -176,12 +176,6 @@ def test_removes_only_its_own_files(folder: Path) -> None:
         Spill(folder)
 
 
-def test_an_impossible_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(SpillError, match=r"for the spill cannot be created .Not a direct"):
-        Spill(tmp_path / "file" / "x.spill")
-
-
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the bytes read are in /proc")
 def test_the_second_pass_reads_its_index_in_one_walk(tmp_path: Path) -> None:
