@@ -21,6 +21,7 @@ from support.places import SAMPLES
 import so2docs
 from so2docs import zstd
 from so2docs.output.index import Index
+from so2docs.zstd import CompressionParameter, frame_compressor
 
 PLAIN = (SAMPLES / "posts.xml").read_bytes()
 OTHERS = {"PostHistory.xml": b"<posthistory>" + b" " * 50_000, "Votes.xml": b"<votes/>"}
@@ -72,6 +73,7 @@ FORMS: dict[str, Pack] = {
     "xz-streams": in_two(lzma.compress, bytes(8)),
     "zstd": zstd.compress,
     "zstd-frames": in_two(zstd.compress),
+    "zstd-checksum": frame_compressor(3, {CompressionParameter.checksum_flag: 1}),
     "zip-deflate": zipped(zipfile.ZIP_DEFLATED),
     "zip-stored": zipped(zipfile.ZIP_STORED),
     "zip-folder-lower-case": zipped(zipfile.ZIP_DEFLATED, "beer/posts.xml"),
@@ -84,7 +86,7 @@ FORMS: dict[str, Pack] = {
         seven_zip(py7zr.FILTER_LZMA2, name="beer-Posts.7z"), seven_zip(py7zr.FILTER_BZIP2)
     ),
 }
-DAMAGED = ["gzip", "bzip2", "xz", "zip-deflate", "7z-bzip2", "7z-lzma2"]
+DAMAGED = ["gzip", "bzip2", "xz", "zstd-checksum", "zip-deflate", "7z-bzip2", "7z-lzma2"]
 
 
 def everything(folder: Path) -> dict[str, bytes]:
