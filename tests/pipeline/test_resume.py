@@ -238,15 +238,6 @@ def test_an_empty_index_starts_over(conversion: Conversion, expected: dict[str, 
     assert left_by(conversion.output) == expected
 
 
-def test_skip_malformed_may_be_added(conversion: Conversion) -> None:
-    write_dump(conversion.dump, question(1), answer(3, 1), b"<row Id=2/>\n")
-    with pytest.raises(so2docs.MalformedDumpError):
-        conversion.run(chunk_bytes=40)
-    report, messages = conversion.run(chunk_bytes=40, errors="skip")
-    assert messages
-    assert report.strays == {"malformed_row": 1}
-
-
 @pytest.mark.parametrize("later", [{}, {"errors": "strict"}], ids=["repair", "strict"])
 def test_rows_that_were_skipped_are_not_resumed_without_skip(
     later: dict[str, Any], conversion: Conversion
