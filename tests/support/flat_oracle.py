@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -75,6 +76,7 @@ def _integer(text: str) -> int | None:
     return value if -NUMBER <= value < NUMBER else None
 
 
+@cache
 def _date(text: str) -> str | None:
     for form in ("%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S"):
         try:
@@ -179,10 +181,10 @@ def tables_in(folder: Path) -> list[Table]:
 
 def broken_links(site: Site) -> dict[str, list[int]]:
     """Return the referenced ids that do not exist, once for each row, by foreign key."""
-    ids = {stem: {row["Id"] for row in rows} for stem, rows in site.items()}
+    ids = {stem: {None, *(row["Id"] for row in rows)} for stem, rows in site.items()}
     return {
         f"{stem}.{name}": [
-            row[name] for row in site[stem] if row[name] not in ids.get(target, set()) | {None}
+            row[name] for row in site[stem] if row[name] not in ids.get(target, {None})
         ]
         for stem, links in LINKS.items()
         if stem in site

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,12 @@ import so2docs
 from so2docs.output.formats import Format
 
 Posts = list[dict[str, Any]]
+EVENINGS = Site(seed=2).evenings
 
 
-@cache
 def evening(day: int) -> Posts:
     """Return the posts of a made-up site at the end of a day."""
-    return [*Site(seed=2).evenings[day].values()]
+    return [*EVENINGS[day].values()]
 
 
 def changed(posts: Posts, post_id: int, **attributes: Any) -> Posts:

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import mcp
 import pytest
 from support.command import COMMAND, run
 from support.serve_site import HOST, make, make_database
 
-from so2docs.extensions.serve.agents import make_mcp_server
 from so2docs.extensions.serve.opening import open_stores
 
 OTHER = "tea.stackexchange.com"
@@ -48,6 +46,9 @@ def call(
     A call may be a function that makes the call from the text of the previous one. The server runs
     in this process, unless `is_process`.
     """
+    import mcp  # Here, since each process of pytest would take a second.
+
+    from so2docs.extensions.serve.agents import make_mcp_server
 
     async def talk(server: Any) -> tuple[str, list[Any]]:
         async with mcp.Client(server) as client:

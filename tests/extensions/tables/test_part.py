@@ -50,6 +50,11 @@ def site(request: pytest.FixtureRequest) -> Path:
     return request.getfixturevalue("unpacked_dumps") / request.param  # type: ignore[no-any-return]
 
 
+@pytest.fixture(scope="module")
+def whole(site: Path) -> Site:
+    return rows_in(site)
+
+
 def part_of(site: Site, **options: Any) -> Site:
     """Compute the part from all rows in memory."""
     posts = site["Posts"]
@@ -125,13 +130,13 @@ def test_the_part_fits_together(
     options: dict[str, Any],
     core: Core,
     site: Path,
+    whole: Site,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if core == "python" and site.name.startswith("beer") and not LONG:
         pytest.skip("with SO2DOCS_LONG=1")
     monkeypatch.setattr(flat_tables, "LARGE_CHUNK_BYTES", 200_000)
-    whole = rows_in(site)
     report = so2docs.tables(site, tmp_path / "part", core=core, **options)
     part = {table.stem: read_back(tmp_path / "part", table, "parquet") for table in tables_in(site)}
     expected = part_of(whole, **options)
