@@ -19,16 +19,12 @@ _ENVIRONMENTS = (
     "align|alignat|aligned|array|bmatrix|Bmatrix|CD|cases|eqnarray|equation|gather|gathered|matrix"
     "|multline|pmatrix|smallmatrix|split|subarray|vmatrix|Vmatrix"
 )
-_SIGNS = {
-    "$": r"\$\$|\$",
-    r"\$": r"\$\$|\\\$",
-}
 _REST = rf"|\\\(|\\\[|\\begin\{{(?:{_ENVIRONMENTS})\*?\}}"
 _OPENING = {
     # An escaped delimiter does not start a formula, but a delimiter after an escaped backslash
     # does.
-    "$": re.compile(r"(?P<escaped>\\\\|\\\$)|(?P<open>" + _SIGNS["$"] + _REST + ")"),
-    r"\$": re.compile(r"(?P<escaped>\\\\)|(?P<open>" + _SIGNS[r"\$"] + _REST + ")"),
+    "$": re.compile(r"(?P<escaped>\\\\|\\\$)|(?P<open>\$\$|\$" + _REST + ")"),
+    r"\$": re.compile(r"(?P<escaped>\\\\)|(?P<open>\$\$|\\\$" + _REST + ")"),
 }
 _CLOSING = {"$": "$", "$$": "$$", r"\$": r"\$", r"\(": r"\)", r"\[": r"\]"}
 _INSIDE = re.compile(r"\\begin\{[^{}]{1,20}\}|\\end\{[^{}]{1,20}\}|\\.|\$\$?|[{}]", re.DOTALL)
@@ -82,8 +78,6 @@ def sign_in(body: str) -> str:
 
     The marks of the publisher decide. Without one, the body is searched for formulas.
     """
-    if "$" not in body and "\\" not in body:
-        return ""
     if "math-container" in body and (mark := _MARKED.search(body)):
         return r"\$" if mark["sign"] == r"\$" else "$"
     return "$" if _has_unmarked_formulas(body) else ""

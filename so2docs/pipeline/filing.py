@@ -25,7 +25,7 @@ from so2docs.options.table import Filters, Options
 from so2docs.parse import core, posts, table_rows
 from so2docs.parse.core import Added
 from so2docs.parse.id_set import Pages, count_pages
-from so2docs.parse.keys import KEY, PAIR, integers, walk
+from so2docs.parse.keys import KEY, PAIR, as_bytes, integers, kinds_in, walk
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import RecordBuffer
 from so2docs.parse.row_filter import RowFilter, make_projection
@@ -341,10 +341,14 @@ class NestedSink(RowSink):
             table_rows.add_rows(self.buffer, self._table, usable, find, self._projection)
 
     def _add_compiled(self, data: bytes) -> Added | None:
-        compiled = self._read_records(data)
+        compiled = core.read_records(data, self._table)
         if compiled is None:
             return None
         added, keys, json = compiled
+        if not self._is_nested:  # Leave the JSON out of rows that are only counted.
+            fields = integers(keys)
+            fields[3::4] = array("q", kinds_in(keys))
+            keys, json = as_bytes(fields), b""
         if self._counts:
             for part in parse(json) if json else ():
                 if not isinstance(part, Malformed):
@@ -356,10 +360,6 @@ class NestedSink(RowSink):
             self.buffer.filtered += added[0] - len(keys) // KEY.size
         self._read.append((keys, json))
         return added
-
-    def _read_records(self, data: bytes) -> tuple[Added, bytes, bytes] | None:
-        """Read a slice with the compiled core; return None if it is not canonical."""
-        return core.read_records(data, self._table)
 
     def _add_bounties(self, rows: list[Row]) -> None:
         if not self._is_nested:

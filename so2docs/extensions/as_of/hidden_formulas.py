@@ -51,8 +51,8 @@ class HiddenFormulas:
                 end = -number
             if end > number:
                 formula = "".join(tokens[number : end + 1]).replace(_DOLLAR, "$")
-                tokens[number : end + 1] = ["", *[""] * (end - number)]
-                tokens[number] = f"{_HIDDEN}{len(self._formulas)}{_HIDDEN_END}"
+                key = f"{_HIDDEN}{len(self._formulas)}{_HIDDEN_END}"
+                tokens[number : end + 1] = [key, *[""] * (end - number)]
                 self._formulas.append(formula)
             number = abs(end) + 2
         return "".join(tokens).replace(_DOLLAR, "$")

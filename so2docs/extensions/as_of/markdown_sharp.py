@@ -196,7 +196,7 @@ class _Document:
         if "    " in text:
             text = _replace_lines(text, _find_code_end, _render_code)
         if self._depth <= _MOST_DEPTH and ">" in text:
-            text = self._render_quotations(text)
+            text = _replace_lines(text, _find_quotation_end, self._render_quotation)
         text = self.hide_html_blocks(text)
         text = self._form_paragraphs(text, shows=shows, has_paragraphs=has_paragraphs)
         self._depth -= 1
@@ -287,9 +287,6 @@ class _Document:
             number = end
         self._list_depth -= 1
         return "".join(items)
-
-    def _render_quotations(self, text: str) -> str:
-        return _replace_lines(text, _find_quotation_end, self._render_quotation)
 
     def _render_quotation(self, lines: list[str]) -> str:
         text = "\n".join((*lines, ""))

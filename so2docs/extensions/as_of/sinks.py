@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from so2docs.dump.dump import Dump
-from so2docs.errors import Location
 from so2docs.extensions.as_of.existence import existed, find_moments, read_dates
 from so2docs.extensions.as_of.first_formula import note_first_formula
 from so2docs.extensions.as_of.records import (
@@ -129,6 +127,11 @@ class _PostsOfDate(_OfDate, PostSink):
     def _make_filter(self) -> RowFilter:
         return _FilterOfDate(self._options, self._projection)
 
+    def add_compiled(self, data: bytes) -> Added | None:
+        """Process a slice; look for the first formula, which does not depend on filters."""
+        note_first_formula(self.tally.notes, data)
+        return super().add_compiled(data)
+
     def _leave_out(self, data: bytes) -> Added | None:
         later = RecordBuffer(reserved=self.buffer.reserved)
         added = core.add_fast(data, later)
@@ -152,11 +155,6 @@ class _PostsOfDate(_OfDate, PostSink):
         # The filter keeps the keys of later posts.
         assert self._filter is not None
         self._filter.add(self.buffer, rows)
-
-    def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:
-        """End a slice; look for the first formula, which does not depend on filters."""
-        note_first_formula(self.tally.notes, data)
-        super().end_slice(dump, start, data)
 
 
 class _FilterOfDate(RowFilter):
@@ -186,14 +184,7 @@ class _BadgesOfDate(_OfDate, BadgeSink):
 
 
 class _RowsOfDate(_OfDate, NestedSink):
-    def _read_records(self, data: bytes) -> tuple[Added, bytes, bytes] | None:
-        compiled = super()._read_records(data)
-        if compiled is None or self._is_nested:
-            return compiled
-        added, keys, _ = compiled
-        fields = integers(keys)
-        fields[3::4] = array("q", kinds_in(keys))  # Without JSON; these rows are only counted.
-        return added, as_bytes(fields), b""
+    pass
 
 
 class _HistoryOfDate(_OfDate, NestedSink):

@@ -115,7 +115,13 @@ def _map_titles(
         open(table.files[0], "wb") as lines,
     ):
         offset = 0
-        for titles in workers.run(_find_titles, _list_title_tasks(spill, options, questions)):
+        date, _ = find_moments(options)
+        ids = (question_id for part, _ in questions.items() for question_id in part)
+        tasks = (
+            (spill.blocks(bucket), frozenset(of_bucket), date)
+            for bucket, of_bucket in groupby(ids, lambda question_id: question_id >> BUCKET_BITS)
+        )
+        for titles in workers.run(_find_titles, tasks):
             for question_id, title in titles:
                 places.add([question_id], [offset])
                 offset += lines.write(b"%08x%b\n" % (crc32(title), title))
@@ -124,14 +130,7 @@ def _map_titles(
 
 
 _TitleTask = tuple[list[tuple[str, Block]], frozenset[int], str]
-
-
-def _list_title_tasks(spill: Spill, options: Options, questions: IdMap) -> Iterator[_TitleTask]:
-    """Yield the blocks of each bucket with wanted questions, these questions, and the date."""
-    date, _ = find_moments(options)
-    ids = (question_id for part, _ in questions.items() for question_id in part)
-    for bucket, question_ids in groupby(ids, lambda question_id: question_id >> BUCKET_BITS):
-        yield spill.blocks(bucket), frozenset(question_ids), date
+"""The blocks of a bucket, wanted questions, and the date."""
 
 
 def _find_titles(task: _TitleTask) -> list[tuple[int, bytes]]:

@@ -52,8 +52,6 @@ _TABLE = TABLES["history-text"]
 _ORDER = (*_TABLE.documented, "Voters")
 _MADE = frozenset({*_ORDER, OTHER}) - _TABLE.attributes.keys()
 """Keys that are added to an entry; attributes of the dump with these names go to `Other`."""
-
-
 _NOT_COPIED = _OF_ROW | _MADE
 
 
@@ -74,8 +72,9 @@ def members(table: Table, jsons: Iterable[bytes], find_user: FindUser | None) ->
     if table.name != "closings":
         fields["Revisions"] = sum(not CONTENT.isdisjoint(types) for _, types in revisions)
         fields["Editors"] = _editors(revisions)
-    if table.name == "history-text" and (body := _newest_body(rows)) is not None:
-        fields["BodyMarkdown"] = body
+    bodies = [row["Text"] for row in rows if row["PostHistoryTypeId"] in BODIES and "Text" in row]
+    if table.name == "history-text" and bodies:
+        fields["BodyMarkdown"] = bodies[-1]
     if find_user is not None:
         for holder in (*fields[table.key], *fields.get("Editors", ())):
             user = find_user(holder["UserId"]) if "UserId" in holder else None
@@ -176,16 +175,13 @@ def _text_of_post(row: Row) -> Row:
 
 def _closing(rows: Iterable[Row]) -> Row | None:
     """Return reason, date and original questions of the last closing; None for an open post."""
-    last: Row | None = None
-    for row in rows:
-        if row["PostHistoryTypeId"] in (_CLOSED, _REOPENED):
-            last = row
-    if last is None or last["PostHistoryTypeId"] == _REOPENED:
+    states = [row for row in rows if row["PostHistoryTypeId"] in (_CLOSED, _REOPENED)]
+    if not states or states[-1]["PostHistoryTypeId"] == _REOPENED:
         return None
-    entry = _parse_event(last)
+    entry = _parse_event(states[-1])
     closed = {
         "Reason": entry.get("CloseReason"),
-        "Date": last.get("CreationDate"),
+        "Date": states[-1].get("CreationDate"),
         "OriginalQuestionIds": entry.get("OriginalQuestionIds"),
     }
     return {name: value for name, value in closed.items() if value is not None}
@@ -201,8 +197,3 @@ def _editors(revisions: Iterable[_Revision]) -> list[Row]:
         if user:
             editors.setdefault(user.get("UserId", user.get("UserDisplayName")), user)
     return list(editors.values())
-
-
-def _newest_body(rows: Iterable[Row]) -> str | None:
-    bodies = [row["Text"] for row in rows if row["PostHistoryTypeId"] in BODIES and "Text" in row]
-    return bodies[-1] if bodies else None

@@ -8,11 +8,11 @@ declared there, and is declared here only as `like` it, with the words of this p
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 from so2docs.options.choices import BodyAs, Core
-from so2docs.options.option import entries, names, none_of
+from so2docs.options.option import names, none_of
 from so2docs.options.table import PartFilters
 from so2docs.plugin import DUMP, OptionError, Shown, flag, like, option
 
@@ -91,7 +91,7 @@ class RowOptions(PartFilters):
     @property
     def has_part(self) -> bool:
         """Whether filters select questions; otherwise, each row is kept by its own date."""
-        names = {entry.name for entry in entries(PartFilters)} - _FILTERS_OF_ROWS
+        names = {field.name for field in fields(PartFilters)} - _FILTERS_OF_ROWS
         return any(getattr(self, name) != getattr(_NO_FILTERS, name) for name in names)
 
     @property

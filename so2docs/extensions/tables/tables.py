@@ -79,10 +79,11 @@ class TableFiles(Product[list[FlatTable]]):
 
     Attributes:
         results: Counts of an earlier run, if its files are up to date.
-        run: Writes the tables; None until then.
+        run: Writes the tables; set before they are made.
     """
 
     noun = "folder"
+    run: TableRun
 
     def __init__(
         self,
@@ -94,7 +95,6 @@ class TableFiles(Product[list[FlatTable]]):
         super().__init__(path, provenance, [file.file for file in files])
         self.files, self._open_writer = files, open_writer
         self.results: list[FlatTable] | None = None
-        self.run: TableRun | None = None
 
     def load(self, record: Provenance) -> list[FlatTable]:
         """Return the recorded counts of each table from an earlier run."""
@@ -106,7 +106,6 @@ class TableFiles(Product[list[FlatTable]]):
 
     def make(self, files: NewFiles) -> list[FlatTable]:
         """Write the tables, and return their counts; the files of an earlier run are removed."""
-        assert self.run is not None
         files.outdate(self.path, _strays_path(self.path))
         writer = self._open_writer(files, self.path)
         return self.run.write(self.path, self.files, writer, files)

@@ -262,7 +262,6 @@ class FileWriter:
         self.open_encoder = open_encoder
         self.repeated: Counter[str] = Counter()
         self._new_files, self._path = files, path
-        self._file: Output | None = None
 
     def begin(self, columns: TableColumns) -> None:
         """Start the only table."""
@@ -272,7 +271,6 @@ class FileWriter:
 
     def append(self, segment: Segment) -> None:
         """Copy a segment to the file."""
-        assert self._file is not None
         self._file.append(segment)
 
     def _append(self, raw: bytes) -> None:
@@ -284,7 +282,6 @@ class FileWriter:
 
         A worker makes the footer, because pyarrow takes 50 MiB in this process, too.
         """
-        assert self._file is not None
         for footer in workers.run(self._form.footer, [self._file.journal]):
             self._append(footer)
         return self._file.seal()
