@@ -109,11 +109,16 @@ def site_url(question: Post) -> str:
     return str(question["Url"]).rpartition("/questions/")[0]
 
 
+def site(question: Post) -> str:
+    """Return the host name of the site, taken from the URL of a question."""
+    return site_url(question).rpartition("/")[2]
+
+
 def source(question: Post, post: Post) -> dict[str, Any]:
     """Make an object of the form `Source` from a question or one of its answers."""
     return {
         "url": post["Url"],
-        "site": site_url(question).rpartition("/")[2],
+        "site": site(question),
         "tags": question.get("Tags", []),
         "score": score(post),
     }
