@@ -209,22 +209,12 @@ def test_lists(sort: str, tmp_path: Path) -> None:
                 if {*given.get("tag", "").split("+")} - {""} <= {*q["Tags"]}
                 and not ("unanswered" in given and q["Answers"])
             ]
-            for page in (1, 2):
+            for page in (1, 2, 3):  # The third is the last one of 60 questions.
                 last = 20 * page
                 text = client.get(f"/questions?sort={sort}&{filters}&page={page}").text
                 assert listed(text) == expected[last - 20 : last], filters
                 assert count_of(text) == len(expected)
                 assert ('rel="next"' in text) is (len(expected) > last)
-
-
-@pytest.mark.parametrize(("count", "rest"), [(20, 0), (21, 1)])
-def test_no_empty_page_follows_a_full_one(count: int, rest: int, tmp_path: Path) -> None:
-    make_database(site(count), tmp_path / "q.db")
-    with asked(tmp_path / "q.db") as client:
-        for path in ("/questions?", "/search?q=body+is:question&"):
-            first, second = (client.get(f"{path}sort=newest&page={n}").text for n in (1, 2))
-            assert (len(listed(first)), len(listed(second))) == (20, rest)
-            assert ('rel="next"' in first) is bool(rest)
 
 
 def test_lists_and_filters_read_no_rows_of_posts(tmp_path: Path) -> None:

@@ -303,8 +303,6 @@ def test_files_are_for_one_system(hard_site: Path, tmp_path: Path) -> None:
             "1,1,NULL,NULL,1,1,NULL",
             "2,2,NULL,NULL,1,0,NULL",
         ]
-    with pytest.raises(so2docs.OutputError, match="load"):
-        so2docs.tables(hard_site, tmp_path, only="badges", format="csv", load="postgres")
 
 
 def test_pyarrow_without_support_for_null_words(
