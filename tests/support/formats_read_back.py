@@ -16,12 +16,8 @@ DATES = {"CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "Comm
 LISTS = {"Answers", "Comments", "Links", "History", "Editors", "Voters"}
 
 
-def lines(path: Path) -> list[Any]:
-    return [json.loads(line) for line in unpacked(path).decode().split("\n")[:-1]]
-
-
 def jsonl(path: Path) -> list[Document]:
-    return lines(path)
+    return [json.loads(line) for line in unpacked(path).decode().split("\n")[:-1]]
 
 
 def json_array(path: Path) -> list[Document]:
@@ -31,7 +27,7 @@ def json_array(path: Path) -> list[Document]:
 
 
 def elasticsearch(path: Path) -> list[Document]:
-    pairs = lines(path)
+    pairs = jsonl(path)
     for action, document in zip(pairs[::2], pairs[1::2], strict=True):
         assert action == {"index": {"_index": "questions", "_id": str(document["Id"])}}
     return pairs[1::2]
@@ -50,7 +46,7 @@ def ravendb(path: Path) -> list[Document]:
 
 def mongodb(path: Path) -> list[Document]:
     documents = []
-    for document in lines(path):
+    for document in jsonl(path):
         assert next(iter(document)) == "_id"
         assert document.pop("_id") == document["Id"]
         documents.append(_without_dates(document))

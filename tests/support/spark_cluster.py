@@ -18,6 +18,13 @@ _DEADLINE = 120
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of Java for processes that live for seconds: little time is spent on optimization."""
+SETTINGS = (
+    "spark.ui.enabled=false",
+    "spark.executor.memory=600m",
+    "spark.executor.cores=2",
+    *(f"spark.{who}.extraJavaOptions={SHORT_LIVED}" for who in ("driver", "executor")),
+)
+"""Settings of a session on the standalone master."""
 
 
 def spark_home() -> Path:

@@ -16,7 +16,7 @@ from so2docs.extensions import spark as on_spark
 from so2docs.extensions.spark import api, sites
 from so2docs.extensions.spark.sites import Site
 from so2docs.extensions.spark.spark_command import start_session
-from support.spark_cluster import SHORT_LIVED
+from support.spark_cluster import SETTINGS
 
 
 def executors(application: str) -> list[int]:
@@ -43,14 +43,7 @@ def main() -> None:
     """Convert dumps."""
     master, out, *dumps = sys.argv[1:]
     claim = f"{out}-killed"
-    java = [f"spark.{who}.extraJavaOptions={SHORT_LIVED}" for who in ("driver", "executor")]
-    settings = (
-        "spark.ui.enabled=false",
-        "spark.executor.memory=600m",
-        *java,
-        "spark.executor.cores=2",
-    )
-    session = start_session(master, settings, quiet=True)
+    session = start_session(master, SETTINGS, quiet=True)
     application = session.sparkContext.applicationId
 
     def convert_and_kill(one: Site, **keywords: Any) -> Any:

@@ -16,7 +16,7 @@ from so2docs.extensions import spark as on_spark
 from so2docs.extensions.spark import api, folders, sites
 from so2docs.extensions.spark.sites import Site
 from so2docs.extensions.spark.spark_command import start_session
-from support.spark_cluster import SHORT_LIVED
+from support.spark_cluster import SETTINGS
 
 _DEADLINE = 120
 
@@ -31,12 +31,8 @@ def await_file(path: Path) -> None:
 def main() -> None:
     """Convert dumps."""
     master, out, *dumps = sys.argv[1:]
-    java = [f"spark.{who}.extraJavaOptions={SHORT_LIVED}" for who in ("driver", "executor")]
     settings = (
-        "spark.ui.enabled=false",
-        "spark.executor.memory=600m",
-        "spark.executor.cores=2",
-        *java,
+        *SETTINGS,
         "spark.speculation=true",
         # Start a second attempt for every task that takes a second.
         "spark.speculation.task.duration.threshold=1s",
