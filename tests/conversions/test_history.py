@@ -103,33 +103,6 @@ def test_every_kind_of_event(level: str, users: bool, site: Path) -> None:
         assert counts.strays == strays
 
 
-def test_history_of_one_question_in_full(site: Path) -> None:
-    """A few keys in full, which show the rules instead of recomputing them."""
-    [question, *_] = so2docs.documents(site, nest=["history-text"], jobs=1)
-    by_guid = {entry["RevisionGUID"]: entry for entry in question["History"]}
-    assert list(by_guid) == list("atmesrcoulndx".replace("ulnd", "dnul"))
-    assert by_guid["a"] == {
-        "Id": 20,
-        "RevisionGUID": "a",
-        "CreationDate": NEW.format(1),
-        "UserId": 9,
-        "Events": ["InitialTitle", "InitialBody", "InitialTags"],
-        "Title": "Title",
-        "Body": "body",
-        "Tags": ["a", "b"],
-        "ContentLicense": "3.0",
-    }
-    assert (by_guid["s"]["ProposedBy"], by_guid["s"]["ApprovedBy"]) == (6, [5, -1])
-    assert (by_guid["r"]["RollbackTo"], by_guid["r"]["Comment"]) == ("0a-B", "Rollback to the past")
-    assert by_guid["c"]["OriginalQuestionIds"] == [2, 4]
-    assert by_guid["l"]["Text"] == '{"Voters":[{"Id":"x"}]}'
-    assert by_guid["u"]["Events"] == ["99"]
-    assert question["Closed"] == {"Reason": "Opinion-based", "Date": NEW.format(9)}
-    assert question["Revisions"] == 4
-    assert question["Editors"] == [{"UserId": 5}, {"UserId": 6}]
-    assert question["BodyMarkdown"] == "body"
-
-
 RARE = {
     "Proposed by 203.0.113.7|0a-B approved by 5, 6 edit id of 7": {"ApprovedBy": [5, 6]},
     "Proposed by 2001:db8::1|0a-B approved by  edit id of 7": {"ApprovedBy": []},
