@@ -3,7 +3,6 @@
 import gzip
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from support.command import run
 from support.dumps import row, strays_of, unpacked, write_dump
 from support.golden import compare
-from support.interruptions import kill_at, stopped_between_passes
 from support.messages import heard
 from support.oracle_tables import FILES, nest
 from support.table_sites import SITE, converted
@@ -237,45 +235,6 @@ def test_no_attribute_has_the_name_of_another_member(
         assert all(line.count(b'"Site":') == 1 for line in actual[0].splitlines())
     elif name == "posts":
         assert actual == nest(site, FILES if options["nest"] else []).contents
-
-
-def test_spill_of_other_tables_is_refused(site: Path, tmp_path: Path) -> None:
-    output = tmp_path / "questions.jsonl.gz"
-    with stopped_between_passes():
-        so2docs.convert(site, output, jobs=1, nest=["comments"])
-    with (site / "Comments.xml").open("a") as file:
-        file.write("\n")
-    with pytest.raises(so2docs.SpillError, match=r"another input \(Comments\.xml"):
-        so2docs.convert(site, output, jobs=1, nest=["comments"])
-    so2docs.convert(site, output, jobs=1, nest=["comments"], restart=True)
-
-
-KILL_AT = {
-    "comments": "table1-*1-1.blocks",
-    "links": "table2-*3-1.blocks",
-    "votes": "table3-*5-1.blocks",
-    "users": "table4-*1-1.blocks",
-    "documents": "../.questions.jsonl.gz.part/questions.jsonl.gz",
-}
-CONVERT = """
-import sys, so2docs
-so2docs.convert(sys.argv[1], sys.argv[2], jobs=int(sys.argv[3]), chunk_bytes=20_000, nest="all")
-"""
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-@pytest.mark.parametrize("place", KILL_AT)
-def test_killed_while_nesting(
-    place: str, large_site: tuple[Path, list[bytes]], tmp_path: Path
-) -> None:
-    folder, expected = large_site
-    output = tmp_path / "questions.jsonl.gz"
-    jobs = "2" if place in ("comments", "documents") else "1"
-    kill_at(KILL_AT[place], output, CONVERT, folder, output, jobs)
-    report = so2docs.convert(folder, output, jobs=1, nest="all")
-    assert report.resumed
-    assert [unpacked(output), unpacked(strays_of(output))] == expected
 
 
 def test_a_link_without_a_post_has_its_own_attributes_alone(tmp_path: Path) -> None:

@@ -7,19 +7,16 @@ import lzma
 import os
 import random
 import shutil
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import py7zr
 import pytest
 from support.command import run_python
-from support.dumps import left_by, row, strays_of, unpacked
+from support.dumps import row, strays_of, unpacked
 from support.interruptions import stop_at_each_step
 from support.oracle_tables import FILES
 from support.packed import BZIP2, LZMA2, Counting, seven_zip, with_noise, zipped
@@ -167,19 +164,6 @@ def test_an_archive_is_read_once(
     tables = ["comments", "votes", "users"]
     so2docs.convert(archive, tmp_path / "questions.jsonl", jobs=1, nest=tables)
     Counting.assert_read_once(archive)
-
-
-def test_the_report_equals_that_of_a_folder(folder: Path, tmp_path: Path) -> None:
-    reports = []
-    for source in (SITE, in_one_7z(folder)):
-        output = tmp_path / "questions.jsonl.gz"
-        report = so2docs.convert(source, output, jobs=1, nest="all", force=True)
-        for table in report.tables.values():
-            # Only in a file, bytes after the closing tag count.
-            assert table.bytes > 600
-            table.bytes = 0
-        reports.append(report)
-    assert reports[0].tables == reports[1].tables
 
 
 def test_documents_from_an_archive(folder: Path) -> None:
@@ -361,12 +345,6 @@ def test_several_sites(folder: Path, tmp_path: Path) -> None:
         assert unpacked(Path(conversion.output)) == WANTED[0]
 
 
-CONVERT = """
-import sys, so2docs
-so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000, nest="all")
-"""
-
-
 @pytest.mark.skipif(os.name != "posix", reason="kills a process that it forks")
 @pytest.mark.parametrize(
     ("place", "stride"),
@@ -388,42 +366,6 @@ def test_killed_at_every_step_on_the_file_system(
     output = tmp_path / "out" / "questions.jsonl.gz"
     so2docs.convert(archive, output, jobs=1, nest="all", force=True)
     assert [unpacked(output), unpacked(strays_of(output))] == WANTED
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-@pytest.mark.parametrize("seed", range(3 if LONG else 1))
-def test_published_archives_killed_at_any_moment(
-    seed: int, dumps: Path, unpacked_dumps: Path, tmp_path: Path
-) -> None:
-    """After any number of kills, there are the files of the folder, and no others."""
-    chance = random.Random(seed)
-    for archive in sorted((dumps / "archives").glob("*.7z")):
-        plain = tmp_path / archive.stem / "plain" / "questions.jsonl.gz"
-        packed = tmp_path / archive.stem / "packed" / "questions.jsonl.gz"
-        for output in (plain, packed):
-            output.parent.mkdir(parents=True)
-        start = time.monotonic()
-        so2docs.convert(unpacked_dumps / archive.stem, plain, jobs=2, nest="all")
-        seconds = time.monotonic() - start
-        kills = 0
-        for _ in range(12):
-            process = subprocess.Popen([sys.executable, "-c", CONVERT, str(archive), str(packed)])
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(chance.uniform(0.1, 2 * seconds))
-            kills += process.poll() is None
-            process.kill()
-            if process.wait() == 0:
-                break
-        print(f"{archive.name}: {kills} kills survived")
-        if process.returncode:
-            so2docs.convert(archive, packed, jobs=1, nest="all")
-        leftovers = left_by(packed)
-        index = f".{packed.name}.index"  # The index names its input: the archive or the folder.
-        assert leftovers.pop(index)
-        expected = left_by(plain)
-        assert expected.pop(index)
-        assert leftovers == expected
 
 
 TABLES_OF_X = ["x.com-Posts.7z", "x.com-Comments.7z", "x.com-Users.7z"]
