@@ -5,17 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.command import run_python
 from support.dumps import question, row, write_dump
-from support.oracle import nest
 
 import so2docs
 from so2docs.errors import So2docsError
@@ -110,56 +106,6 @@ def test_a_script_without_a_main_guard_may_use_many_jobs(samples: Path, tmp_path
     result = run_python(script, cwd=tmp_path)
     assert (result.stdout, result.stderr) == ("started\n", "")
     assert text_of(tmp_path / "q.jsonl.gz") == (samples / "posts.jsonl").read_bytes()
-
-
-# Any text that XML allows in an attribute value becomes the same text in JSON.
-
-_TEXT = st.text(
-    st.characters(
-        exclude_categories=["Cs"],
-        exclude_characters=[chr(code) for code in range(32) if code not in (9, 10, 13)]
-        + ["\ufffe", "\uffff"],
-    ),
-    max_size=60,
-)
-
-
-@pytest.mark.long
-@given(body=_TEXT, title=_TEXT)
-def test_round_trip_of_any_text(tmp_path: Path, body: str, title: str) -> None:
-    dump = write_dump(tmp_path / "Posts.xml", question(1, Body=body, Title=title))
-    (document,) = so2docs.documents(dump)
-    assert document == {"Id": 1, "PostTypeId": 1, "Body": body, "Title": title, "Answers": []}
-
-
-@st.composite
-def _dumps(draw: st.DrawFn) -> list[bytes]:
-    ids = st.one_of(st.integers(1, 12), st.integers(16380, 16390))
-    rows: list[bytes] = []
-    for _ in range(draw(st.integers(0, 25))):
-        kind = draw(st.sampled_from([1, 1, 2, 2, 2, 5]))
-        parent = {"ParentId": draw(ids)} if kind == 2 else {}
-        values = {"Score": draw(st.integers(-3, 3)), "Body": f"row {len(rows)}"}
-        rows.append(row(Id=draw(ids), PostTypeId=kind, **parent, **values))
-    return rows
-
-
-@pytest.mark.long
-@settings(max_examples=int(os.environ.get("SO2DOCS_EXAMPLES", "60")))
-@given(rows=_dumps(), chunk_bytes=st.integers(1, 400), answers_by=st.sampled_from(["id", "votes"]))
-def test_any_rows_in_any_order_nest_as_in_memory(
-    tmp_path: Path, rows: list[bytes], chunk_bytes: int, answers_by: str
-) -> None:
-    dump, output = write_dump(tmp_path / "Posts.xml", *rows), tmp_path / "q.jsonl"
-    report = so2docs.convert(
-        dump, output, chunk_bytes=chunk_bytes, answers_by=answers_by, force=True, jobs=1
-    )  # type: ignore[arg-type]
-    expected = nest(dump, answers_by)  # type: ignore[arg-type]
-    assert output.read_bytes() == expected.contents[0]
-    strays = tmp_path / ".q.jsonl.strays"
-    actual = list(so2docs.read(strays)) if strays.exists() else []
-    assert actual == expected.strays
-    assert report.rows == len(rows)
 
 
 def test_no_processes_for_a_small_dump(samples: Path, tmp_path: Path) -> None:
