@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -214,19 +213,3 @@ def test_an_empty_result_of_a_filter_is_reported(options: str, words: str, tmp_p
     for extra in ((), ("--chunk-bytes", "100", "--force")):
         result = run("convert", dump, tmp_path / "q.jsonl", "-q", "-j1", *options.split(), *extra)
         assert (result.returncode, result.stderr.removeprefix("so2docs: ")) == (0, words)
-
-
-@pytest.mark.parametrize("read", [so2docs.read, so2docs.open])
-def test_readers_name_what_they_take(
-    read: Callable[[Path], object], somewhere: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(so2docs.OutputError, match="is a folder; give a file in it"):
-        list(read(somewhere / "outputs"))  # type: ignore[call-overload]
-    for start, kind in (
-        (b"PAR1\xed\xa0\x80\nPAR1", "Parquet, and so2docs reads back only"),
-        (b"7z\xbc\xaf\x27\x1c\0\4\xff\n\xff", "a 7z archive, .*so2docs convert"),
-        (b"<?xml", "XML, .*so2docs convert"),
-    ):
-        (tmp_path / "other").write_bytes(start)
-        with pytest.raises(so2docs.OutputError, match=f"is {kind}"):
-            list(read(tmp_path / "other"))  # type: ignore[call-overload]
