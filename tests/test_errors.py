@@ -14,7 +14,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs import errors
-from so2docs.errors import DumpError, Location, OptionError, flag, naming_flags, resumable
+from so2docs.errors import DumpError, Location, OptionError, flag, is_full, naming_flags, resumable
 
 KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind is not Location]
 KINDS = [kind for kind in KINDS if kind.__module__ == errors.__name__]
@@ -141,6 +141,13 @@ def test_errors_extend_builtin_errors(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="min_score is 'x'"):
         so2docs.documents(SAMPLES / "posts.xml", min_score="x")  # type: ignore[arg-type]
     assert issubclass(so2docs.DiskFullError, OSError)
+
+
+@pytest.mark.skipif(not hasattr(errno, "EDQUOT"), reason="this system has no quotas")
+def test_a_full_disk_and_an_exceeded_quota_are_told_by_code() -> None:
+    for code in (errno.ENOSPC, errno.EDQUOT):
+        assert is_full(OSError(code, ""))
+    assert not is_full(OSError(errno.EACCES, ""))
 
 
 def test_advice_to_resume_depends_on_the_state() -> None:
