@@ -273,7 +273,7 @@ def test_samples_of_a_size_grow(tmp_path: Path) -> None:
     rows += [question(6000), answer(8, 9), answer(12000, 6000)]  # Repeated, and without a question.
     write_dump(tmp_path / "Comments.xml", *(row(Id=n, PostId=n * 6000) for n in range(1, 40)))
     dump = write_dump(tmp_path / "Posts.xml", *reversed(rows[:60]), *rows[60:])
-    complete = list(so2docs.documents(dump, min_score=1, nest="comments"))
+    complete = list(so2docs.documents(dump, min_score=1, nest="comments", jobs=1))
     smaller: set[int] = set()
     for size in (1, 3, 10):
         expected = filtered(complete, sample_size=size)
@@ -285,7 +285,8 @@ def test_samples_of_a_size_grow(tmp_path: Path) -> None:
             assert report.questions == size
             assert report.tables["comments"].filtered == 39 - size
         assert_same(list(so2docs.documents(dump, jobs=1, **options)), expected)
-        so2docs.tables(dump, tmp_path / f"flat{size}", min_score=1, sample_size=size, only="posts")
+        flat = {"min_score": 1, "sample_size": size, "only": "posts", "jobs": 1}
+        so2docs.tables(dump, tmp_path / f"flat{size}", **flat)
         posts = parquet(tmp_path / f"flat{size}" / "Posts.parquet")
         ids = {document["Id"] for document in expected}
         assert {post["Id"] for post in posts if post["PostTypeId"] == 1} == ids

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -38,8 +39,11 @@ TABLES = {"comments", "links", "users"}
         "eosio.meta.stackexchange.com",
     ],
 )
-def questions(request: pytest.FixtureRequest, unpacked_dumps: Path) -> list[dict[str, Any]]:
-    return oracle_tables.nest(unpacked_dumps / request.param, TABLES).documents
+def questions(
+    request: pytest.FixtureRequest, dumps: Path, unpack: Callable[[Path], Path]
+) -> list[dict[str, Any]]:
+    archive = dumps / "archives" / f"{request.param}.7z"
+    return oracle_tables.nest(unpack(archive), TABLES).documents
 
 
 def maker_of(name: str, **settings: Any) -> RecordMaker:

@@ -55,6 +55,7 @@ def archive(tables: dict[str, bytes], filters: list[dict[str, int]] = LZMA2) -> 
     return packed.getvalue()
 
 
+@cache
 def noisy(size: int) -> bytes:
     """Make a question whose body can hardly be compressed."""
     return dump_of(question(1, Body=base64.b64encode(random.Random(1).randbytes(size)).decode()))
@@ -67,7 +68,7 @@ def large_archive() -> bytes:
 
 def fetch_tags(server: RangeServer, folder: Path) -> None:
     url = server.url("tea.stackexchange.com.7z")
-    assert so2docs.tables(url, folder, only="tags", format="jsonl")["tags"].rows == 1
+    assert so2docs.tables(url, folder, only="tags", format="jsonl", jobs=1)["tags"].rows == 1
 
 
 @pytest.mark.parametrize("filters", [LZMA2, BZIP2], ids=["lzma2", "bzip2"])
@@ -75,9 +76,9 @@ def test_a_small_table_of_a_large_archive(
     filters: list[dict[str, int]], server: RangeServer, tmp_path: Path
 ) -> None:
     comments = dump_of(row(Id=1, PostId=1, Text="x")).replace(b"posts", b"comments")
-    tables = {"Comments.xml": comments, "Posts.xml": noisy(2_000_000), "Tags.xml": TAGS}
+    tables = {"Comments.xml": comments, "Posts.xml": noisy(1_000_000), "Tags.xml": TAGS}
     server.content = archive(tables, filters)
-    assert len(server.content) > 2_000_000
+    assert len(server.content) > 1_000_000
     fetch_tags(server, tmp_path)
     # 17 samples of 4 KiB, the list of members, the table, and for each opening the start of the
     # file.
