@@ -74,7 +74,7 @@ class Site:
         row = self._new(**ids, CreationDate=self._now, **attributes)
         self.tables["PostHistory"].append(row)
 
-    def _write(self, post: Row, texts: Row, first: int, user: int, date: str = "") -> None:
+    def _write(self, post: Row, texts: Row, first: int, user: int) -> None:
         """Change texts of a post, with a row of the history for each."""
         guid = f"g{self._number}"
         for name, text in texts.items():

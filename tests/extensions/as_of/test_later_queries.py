@@ -3,11 +3,10 @@
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import py7zr
 import pytest
 from support.dumps import question, row
 from support.history_walk import Walk, read_rows
@@ -264,12 +263,11 @@ REAL = (
 @pytest.mark.skipif(not DUMPS.exists(), reason=NO_DUMPS)
 @pytest.mark.parametrize("share", [0.3, 0.6])
 @pytest.mark.parametrize("name", REAL)
-def test_published_dumps(name: str, share: float, tmp_path: Path) -> None:
-    dump, rows = DUMPS / name, DUMPS / name
-    if dump.suffix == ".7z":
-        rows = tmp_path / "rows"
-        with py7zr.SevenZipFile(dump) as archive:
-            archive.extractall(rows)
+def test_published_dumps(
+    name: str, share: float, tmp_path: Path, unpack: Callable[[Path], Path]
+) -> None:
+    dump = DUMPS / name
+    rows = unpack(dump)
     posts = read_rows(rows, "Posts")
     days = sorted(post["CreationDate"][:10] for post in posts if post["PostTypeId"] == "1")
     corpus, queries = days[int(share * len(days))], days[int(0.95 * len(days))]
@@ -277,7 +275,8 @@ def test_published_dumps(name: str, share: float, tmp_path: Path) -> None:
     make_set(dump, tmp_path / "set", as_of=corpus, settings=settings)
     walk = Walk(rows, corpus + END, queries + END)
     assert list(walk.find_later(tmp_path / "set")) == []
-    assert walk.checked["corpus"] == len(walk.list_corpus())
+    ids = {entry["_id"] for entry in read_set(tmp_path / "set")["corpus.jsonl"]}
+    assert ids == walk.list_corpus()
     tag = walk.find_usual_tag()
     filters = {"tags": tag, "min_score": 3}
     make_set(dump, tmp_path / "some", as_of=corpus, settings=settings, **filters)
