@@ -60,14 +60,6 @@ def index_path(output: str) -> str:
     return side_file(output, INDEX)
 
 
-def is_index(path: str) -> bool:
-    """Whether a file is an index, and may be replaced."""
-    if not os.path.isfile(path):
-        return False
-    with open(path, "rb") as file:
-        return file.read(len(HEADER)) == HEADER
-
-
 def tail_crc(file: BinaryIO, size: int) -> int:
     """Return the CRC-32 of the last 64 KiB of a file."""
     file.seek(max(0, size - _TAIL_BYTES))

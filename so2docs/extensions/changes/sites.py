@@ -10,13 +10,12 @@ from so2docs.extensions.changes.diff import Changes, ChangesFile
 from so2docs.extensions.changes.options import ComparisonOptions, ReplaceOptions
 from so2docs.extensions.sites.batch import failures_in
 from so2docs.extensions.sites.outputs import (
-    check_holds_outputs,
     open_new_folder,
     outputs_in,
     readable,
 )
 from so2docs.extensions.sites.tasks import Done, SiteState, SiteTask, input_size
-from so2docs.plugin import UP_TO_DATE, OutputError, options_of, read_options
+from so2docs.plugin import UP_TO_DATE, OutputError, flag, options_of, read_options
 
 PathLike = str | os.PathLike[str]
 
@@ -30,7 +29,11 @@ def plan_changes(
     options = read_options(ReplaceOptions, {name: kwargs.pop(name) for name in names})
     comparison = read_options(ComparisonOptions, kwargs)
     old, new = outputs_in(old_dir), outputs_in(new_dir)
-    check_holds_outputs(new_dir, new)
+    if not new:
+        raise OutputError(
+            f"{new_dir}: is a folder without outputs of convert; give the "
+            f"{flag('output_dir')} of a conversion"
+        )
     failed_before, failures = failures_in(old_dir), failures_in(new_dir)
     folder = None if changes_dir is None else open_new_folder(changes_dir, old_dir, new_dir)
     tasks = []

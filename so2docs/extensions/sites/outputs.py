@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from so2docs.dump.names import join_names, members_with
+from so2docs.dump.names import members_with
 from so2docs.dump.storage import list_folder
-from so2docs.errors import OutputNotFoundError
 from so2docs.options.choices import FORMATS, split_compression
-from so2docs.output import index
 from so2docs.output.new_files import open_folder
 from so2docs.output.paths import OutputPaths
-from so2docs.plugin import POSTS, OptionError, OutputError, flag, unreadable_output, without_date
+from so2docs.plugin import (
+    POSTS,
+    OptionError,
+    OutputError,
+    read_provenance,
+    unreadable_output,
+    without_date,
+)
 
 _LINES = FORMATS["jsonl"].extensions
 
@@ -58,7 +63,7 @@ def _is_output(path: str, name: str) -> bool:
         return False
     # Exclude reports, which also end in .json.
     if plain.endswith(".json"):
-        return index.is_index(index.index_path(path))
+        return read_provenance(path) is not None
     return plain.endswith(tuple(end for kind in FORMATS.values() for end in kind.extensions))
 
 
@@ -69,16 +74,6 @@ def readable(paths: list[str]) -> str:
         names = " and ".join(map(os.path.basename, lines))
         raise OutputError(f"{names} are outputs of the same site; move away all but one")
     return lines[0] if lines else paths[0]
-
-
-def check_holds_outputs(folder: str, outputs: dict[str, list[str]]) -> None:
-    """Raise `OutputNotFoundError` if no outputs were found in a folder."""
-    if not outputs:
-        names = join_names(sorted(name for name in os.listdir(folder) if not name.startswith(".")))
-        raise OutputNotFoundError(
-            f"{folder}: is a folder without outputs of convert; it holds {names}; give the "
-            f"{flag('output_dir')} of a conversion"
-        )
 
 
 def open_new_folder(folder: str | os.PathLike[str] | None, *read: str) -> str:
