@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import click
 
-from so2docs.errors import DocumentNotFoundError
 from so2docs.plugin import So2docsError, allow_any_encoding, command, say
 
 
@@ -50,9 +49,7 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
             if number not in docs:
                 question_id = docs.find_question_id(number)
             if question_id is None:
-                missing.append(
-                    DocumentNotFoundError(f"{output}: has no question or answer {number}")
-                )
+                missing.append(So2docsError(f"{output}: has no question or answer {number}"))
             elif as_json:
                 click.echo(docs.line(question_id))
             else:
