@@ -162,7 +162,7 @@ def application(stores: dict[str, Store], *, local: bool) -> Guard:
     environment = _environment()
     several = len(stores) > 1
     sites = {
-        base: Pages(store, base, environment, several=several)
+        base: Pages(store, base, environment)
         for base, store in ((f"/{slug}" if several else "", stores[slug]) for slug in stores)
     }
     hosts = {pages.store.about.host: pages for pages in sites.values() if pages.store.about.host}

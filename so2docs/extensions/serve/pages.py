@@ -75,23 +75,15 @@ register_url_convertor("user", _UserId())
 class Pages:
     """Handles the requests for one site."""
 
-    def __init__(
-        self,
-        store: Store,
-        base: str,
-        environment: Environment,
-        *,
-        several: bool,
-    ) -> None:
+    def __init__(self, store: Store, base: str, environment: Environment) -> None:
         """Make the request handlers of a site.
 
         Args:
             store: The database of the site.
-            base: Prefix of the paths of this site.
+            base: Prefix of the paths of this site; empty if the server has no other site.
             environment: The Jinja environment with the templates.
-            several: Whether the server has several sites.
         """
-        self.store, self.base, self.several = store, base, several
+        self.store, self.base = store, base
         self.sites = {store.about.host or "": self}
         self._environment = environment
 
@@ -124,12 +116,7 @@ class Pages:
         return _answer(self._environment, template, self.common() | values)
 
     def _list(
-        self,
-        name: str,
-        rows: list[Values],
-        paging: Paging,
-        query: Values,
-        **values: Any,
+        self, name: str, rows: list[Values], paging: Paging, query: Values, **values: Any
     ) -> Response:
         """Make the response for one page of a list.
 
@@ -149,7 +136,7 @@ class Pages:
             "q": "",
             "base": self.base,
             "site": self.store.about,
-            "several": self.several,
+            "several": bool(self.base),
             "has_users": self.store.has("users"),
         }
 
@@ -250,10 +237,8 @@ class Pages:
     def users(self, request: Request) -> Response:
         """Show all users, or those whose names contain a string."""
         if not self.store.has("users"):
-            raise HTTPException(
-                404,
-                "This database has no users; make it of a dump with Users.xml.",
-            )
+            problem = "This database has no users; make it of a dump with Users.xml."
+            raise HTTPException(404, problem)
         like = request.query_params.get("like", "").strip()
         sort = _choice(request, "sort", tuple(USER_SORTS))
         page = page_number(request)
@@ -327,7 +312,7 @@ class Pages:
         renderer = self._renderer(images=images, tags=tuple(document["Tags"]))
         values = {
             "title": thread.question_title(document),
-            "question": thread.complete(document, renderer, self.store.about.host),
+            "question": thread.complete(document, renderer),
             "originals": originals,
             "images": images,
             "sort": sort,
@@ -347,16 +332,9 @@ class Pages:
             label = "links here" if row["is_from"] else ""
             label = "duplicate of this" if row["is_duplicate"] else label
             rows.setdefault(row["Id"], row | {"label": label})
-        named = self._named(list(rows.values()))
+        named = self.with_titles(rows.values())
         originals = [row for row in named if row["is_duplicate"] and not row["is_from"]]
         return [row for row in named if row not in originals], originals
-
-    def _named(self, rows: Sequence[Values]) -> list[Values]:
-        """Add titles as HTML to rows of questions; a missing title becomes `Question ID`."""
-        return [
-            {**row, "title": row["title"] or thread.question_title(row)}
-            for row in self.with_titles(rows)
-        ]
 
     def post(self, request: Request) -> Response:
         """Redirect to a post on the page of its question; answers may be on later pages.
@@ -390,27 +368,22 @@ def all_sites_routes(sites: list[Pages], environment: Environment) -> list[Route
         return answer("sites.html", {"title": "Sites", "sites": listed})
 
     def search(request: Request) -> Response:
-        return answer("search.html", _search(request, sites, "", _MOST_PAGES_OF_ALL_SITES))
+        return answer("search.html", _search(request, sites, ""))
 
     return [Route("/", front), Route("/search", search)]
 
 
-def _search(
-    request: Request,
-    sites: Sequence[Pages],
-    base: str,
-    most_pages: int = MOST_PAGES,
-) -> Values:
+def _search(request: Request, sites: Sequence[Pages], base: str) -> Values:
     """Run a search; return the values of its page for the template.
 
     Args:
         request: The request.
         sites: The sites to search.
         base: Prefix of the path of the search page.
-        most_pages: Number of the last page that can be requested.
     """
     text = request.query_params.get("q", "").strip()[:500]
     sort = _choice(request, "sort", SEARCH_SORTS)
+    most_pages = MOST_PAGES if len(sites) == 1 else _MOST_PAGES_OF_ALL_SITES
     query, page = parse(text), min(page_number(request), most_pages)
     if sort == "relevance" and not query.has_words:
         sort = "newest"

@@ -15,29 +15,28 @@ def question_title(question: Values) -> str:
     return str(question.get("Title") or f"Question {question['Id']}")
 
 
-def complete(document: Values, renderer: Renderer, host: str | None) -> Values:
+def complete(document: Values, renderer: Renderer) -> Values:
     """Add what the page of a question shows to the question, its answers and their rows.
 
     These are the HTML of the texts, the authors, and the licence and the source of each post.
 
     Args:
         document: The question with its answers in the order of the page, which is changed.
-        renderer: Renders the texts.
-        host: The site's host name.
+        renderer: Renders the texts of the site.
     """
     for post in _posts(document):
         name = find_license(post)
         kind = "a" if "ParentId" in post else "q"
-        post["html"] = renderer.render("body", _text(post, "Body"))
+        post["html"] = renderer.render("body", post.get("Body") or "")
         post["license"] = name and {"name": name, "address": license_url(name)}
-        post["source"] = f"https://{host}/{kind}/{post['Id']}" if host else None
+        post["source"] = f"https://{renderer.host}/{kind}/{post['Id']}" if renderer.host else None
         post["owner"], post["editor"] = find_user(post, "Owner"), find_user(post, "LastEditor")
         for row in (*post["Comments"], *post["Bounties"]):
             row["owner"] = find_user(row, "User")
         for comment in post["Comments"]:
-            comment["html"] = renderer.render("comment", _text(comment, "Text"))
+            comment["html"] = renderer.render("comment", comment.get("Text") or "")
     document["heading"] = renderer.render("title", question_title(document))
-    document["has_images"] = any("<img" in _text(post, "Body") for post in _posts(document))
+    document["has_images"] = any("<img" in (post.get("Body") or "") for post in _posts(document))
     return document
 
 
@@ -63,8 +62,3 @@ def find_user(record: Values, key: str) -> Values | None:
         return None
     reputation = record.get("Reputation") if key == "Owner" else None
     return {"id": user_id, "name": str(name or f"user {user_id}"), "reputation": reputation}
-
-
-def _text(record: Values, name: str) -> str:
-    value = record.get(name)
-    return value if isinstance(value, str) else ""
