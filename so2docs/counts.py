@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import partial
+from functools import partial, reduce
+from operator import iadd
 from typing import Any, Self
 
 _ADD, _KIND = "add", "kind"
@@ -46,10 +47,7 @@ class Counts:
 
         Of an instance of a different class, only the fields that this class has are added.
         """
-        result = cls()
-        for addend in counts:
-            result += addend
-        return result
+        return reduce(iadd, counts, cls())
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values; the keys of each `Counter` are sorted."""
