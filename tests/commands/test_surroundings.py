@@ -90,13 +90,19 @@ def limited(name: str, most: int) -> Surrounding:
 
 SURROUNDINGS = {
     "C locale": Surrounding({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
-    "Turkish locale": Surrounding({"LC_ALL": "tr_TR.UTF-8", "LANGUAGE": "tr"}),
-    "another time zone": Surrounding({"TZ": "Asia/Kathmandu"}),
-    "narrow terminal": Surrounding({"COLUMNS": "20", "TERM": "dumb", "FORCE_COLOR": "1"}),
-    "no home": Surrounding({"HOME": None, "XDG_CACHE_HOME": None, "USER": None}),
-    "no temporary folder": Surrounding({"TMPDIR": "/nowhere", "SQLITE_TMPDIR": "/nowhere"}),
-    "variables of libraries": Surrounding(
+    "other variables": Surrounding(
         {
+            "LC_ALL": "tr_TR.UTF-8",
+            "LANGUAGE": "tr",
+            "TZ": "Asia/Kathmandu",
+            "COLUMNS": "20",
+            "TERM": "dumb",
+            "FORCE_COLOR": "1",
+            "HOME": None,
+            "XDG_CACHE_HOME": None,
+            "USER": None,
+            "TMPDIR": "/nowhere",
+            "SQLITE_TMPDIR": "/nowhere",
             "TQDM_DISABLE": "1",
             "TQDM_MININTERVAL": "0",
             "OMP_NUM_THREADS": "1",
@@ -107,8 +113,7 @@ SURROUNDINGS = {
         }
     ),
     "no docstrings": Surrounding(options=("-OO",)),
-    "warnings are errors": Surrounding(options=("-W", "error")),
-    "isolated": Surrounding(options=("-I",)),
+    "isolated, warnings are errors": Surrounding(options=("-I", "-W", "error")),
     "umask": Surrounding(before=lambda: os.umask(0o077)),
     "few open files": limited("RLIMIT_NOFILE", 64),
     "no core dumps": limited("RLIMIT_CORE", 0),
@@ -118,8 +123,7 @@ SURROUNDINGS = {
     "no streams": closing(0, 1, 2),
     "no locks": refusing("fcntl", "flock", "ENOLCK"),
     "no copies in the kernel": refusing("os", "copy_file_range", "EXDEV"),
-    "no sizes of disks": Surrounding(prelude=NO_SIZE),
-    "no affinity": Surrounding(prelude="del os.sched_getaffinity"),
+    "no sizes of disks, no affinity": Surrounding(prelude=f"{NO_SIZE}\ndel os.sched_getaffinity"),
     "no pandas": Surrounding(prelude=WITHOUT_PANDAS),
 }
 ALWAYS = ("C locale", "no streams", "no locks")
