@@ -33,7 +33,6 @@ from so2docs.plugin import (
     require_packages,
     spell_out,
 )
-from so2docs.store.disk import write_all
 
 if TYPE_CHECKING:
     import pandas
@@ -170,9 +169,9 @@ def write_stream(dump: str, file: BinaryIO, **keywords: Unpack[TableKeywords]) -
         _require_pyarrow()
     rows = Rows(dump, options.only, options)
     if issubclass(encoder_class, LinesEncoder):
-        write_all(file, encoder_class(rows._table).header)
+        file.write(encoder_class(rows._table).header)
         for lines in rows._read(partial(encoder_class, compression="none")):
-            write_all(file, lines)
+            file.write(lines)
         return
     import pyarrow as pa
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from so2docs.extensions.parquet.format import Parquet
 from so2docs.merge import Document
 from so2docs.options.table import OutputForm
 from so2docs.output.segments import Journal, Segment
+from so2docs.processes.pool import Workers
 
 OBJECT = {
     "type": "object",
@@ -214,6 +216,18 @@ def test_misfits(misfit: dict[str, Any]) -> None:
     else:
         titled = {"Title": None} if "Title" in misfit else {}
         assert row == plain | titled | {"Other": orjson.dumps(misfit).decode()}
+
+
+def imports_pandas(values: list[int]) -> bool:
+    pa.array(values, pa.int64())
+    return "pandas" in sys.modules
+
+
+def test_workers_do_not_import_pandas() -> None:
+    """Arrow imports it to convert a list: 36 MiB in each worker."""
+    pytest.importorskip("pandas")
+    with Workers(2) as workers:
+        assert [*workers.run(imports_pandas, [[1]])] == [False]
 
 
 @pytest.mark.long
