@@ -110,12 +110,6 @@ def test_strays_without_a_post_keep_all_fields(tmp_path: Path) -> None:
     assert rows[18]["Text"] == "On nothing at all."
 
 
-def test_documents_take_names_in_a_list() -> None:
-    actual = so2docs.documents(SITE, jobs=1, nest=["comments"], fields=["Id", "Comments.Text"])
-    expected = filtered(nest(SITE, ["comments"]).documents, fields="Id,Comments.Text")
-    assert list(actual) == expected
-
-
 def test_a_stray_of_a_known_post_has_the_chosen_fields() -> None:
     orphan = (5, 0, 0, ANSWER, b"{}")
     rows = [(COMMENT, post, 1, 0, b'{"Id":1,"PostId":%d,"Text":"t"}' % post) for post in (5, 6)]

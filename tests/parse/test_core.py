@@ -42,17 +42,6 @@ pytestmark = pytest.mark.skipif(
 EXAMPLES = int(os.environ.get("SO2DOCS_EXAMPLES", "100"))
 
 
-def test_a_row_of_a_dump() -> None:
-    outcome = Outcome()
-    data = (
-        b'  <row Id="5" PostTypeId="2" ParentId="4" Score="-3" Body="&lt;p&gt;a&#xA;&quot;" />\r\n'
-    )
-    assert by_compiled(outcome, data)
-    json = b'{"Id":5,"PostTypeId":2,"ParentId":4,"Score":-3,"Body":"<p>a\\n\\""}'
-    assert bytes(outcome.posts.buckets[0].json) == json
-    assert (outcome.rows, outcome.last_id) == (1, 5)
-
-
 @given(st.lists(st.sampled_from([b"\n", b"\r\n", b"a\0"])).map(b"".join))
 def test_lines_are_counted(data: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
