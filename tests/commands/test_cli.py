@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from support.command import run, run_process, run_python, start
 
-import so2docs
-
 
 @pytest.fixture
 def folder(tmp_path: Path, samples: Path) -> Path:
@@ -57,8 +55,7 @@ def test_without_a_command_the_help_goes_to_stderr() -> None:
     assert result.stdout == ""
 
 
-def test_version_and_short_help(folder: Path) -> None:
-    assert run("--version", cwd=folder).stdout.startswith(f"so2docs {so2docs.__version__} (")
+def test_short_help(folder: Path) -> None:
     help_text = run("convert", "-h", cwd=folder).stdout
     assert "Example:" in help_text
     assert "--answers-by [id|votes]" in help_text
