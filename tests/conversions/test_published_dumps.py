@@ -18,7 +18,7 @@ from so2docs.parse.core import built
 WAYS: list[dict[str, Any]] = [
     {"jobs": 1, "core": built()},
     {"jobs": 1, "core": built(), "chunk_bytes": 65_536},
-    {"jobs": 2, "core": built(), "chunk_bytes": 10_007},
+    {"jobs": 2, "core": built(), "chunk_bytes": 40_009},
     {"jobs": 2, "core": "python", "chunk_bytes": 1_000_003},
 ]
 """Ways to convert a dump, all of which give the same files."""
