@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from so2docs.extensions.as_of.existence import read_dates
 from so2docs.parse.rows import Rows, parse
-from so2docs.schema import POSTS
+from so2docs.plugin import POSTS
 
 _NOTE = "first formula"
 _MARK = re.compile(r'"math-container">(\\?\$)')

@@ -24,11 +24,11 @@ from so2docs.extensions.formulas import formula_sign
 from so2docs.extensions.site_facts import license_at
 from so2docs.merge import BlockData
 from so2docs.options.table import Options
-from so2docs.parse import bodies
+from so2docs.parse import bodies, table_rows
 from so2docs.parse.keys import ANSWER, KEY, QUESTION, walk
 from so2docs.parse.posts import stray_line, tags
 from so2docs.parse.row_filter import RowFilter, make_projection
-from so2docs.parse.table_rows import unpack_votes
+from so2docs.plugin import POSTS
 from so2docs.report import UNKNOWN_ON_DATE
 from so2docs.schema import (
     ASKED_LATER,
@@ -38,7 +38,6 @@ from so2docs.schema import (
     COMMENT,
     CONTENT,
     OF_KIND,
-    POSTS,
     TAGS,
     TITLES,
     VOTE,
@@ -101,7 +100,7 @@ class _Events:
 
     def count_votes(self, kind: int, rank: int) -> None:
         """Count the votes of a record."""
-        vote_type, count = unpack_votes(rank)
+        vote_type, count = table_rows.unpack_votes(rank)
         votes = self.votes if kind == VOTE else self.later_votes
         votes[vote_type] = votes.get(vote_type, 0) + count
 

@@ -41,7 +41,8 @@ from so2docs.pipeline.filing import (
     Unknown,
     UserSink,
 )
-from so2docs.schema import OTHER, POSTS, TABLES, Row, Table
+from so2docs.plugin import POSTS
+from so2docs.schema import OTHER, TABLES, Row, Table
 from so2docs.store.blocks import BlockReader, BlockWriter
 from so2docs.store.id_map import IdMap
 

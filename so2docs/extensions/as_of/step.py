@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import orjson
 from isal.isal_zlib import crc32
 
-from so2docs import merge
 from so2docs.counts import ChunkTally, RowCounts
 from so2docs.extensions.as_of.existence import find_moments
 from so2docs.extensions.as_of.first_formula import choose_first
@@ -20,6 +19,7 @@ from so2docs.extensions.as_of.moves import move_answers
 from so2docs.extensions.as_of.records import LINKED
 from so2docs.extensions.as_of.restoration import GetTitle, Restoration, find_titles
 from so2docs.extensions.as_of.sinks import choose_sink, read_noted_posts
+from so2docs.merge import BlockData
 from so2docs.options.table import Options
 from so2docs.parse.keys import BUCKET_BITS
 from so2docs.pipeline.bucket import select_part
@@ -144,8 +144,8 @@ def _find_titles(task: _TitleTask) -> list[tuple[int, bytes]]:
 
 @contextmanager
 def restore(
-    task: BucketTask, blocks: Iterable[merge.BlockData], counts: RowCounts, strays: list[bytes]
-) -> Iterator[Iterable[merge.BlockData]]:
+    task: BucketTask, blocks: Iterable[BlockData], counts: RowCounts, strays: list[bytes]
+) -> Iterator[Iterable[BlockData]]:
     """Yield the records of a task with its posts as they were on the date."""
     prepared: Prepared = task.prepared
     with ExitStack() as stack:
