@@ -57,6 +57,8 @@ EVENTS = [
     event(60, 2, 3, "b", 1, UserDisplayName="gone", Text="**answer**"),
     event(61, 5, 3, "f", 2, UserDisplayName="gone", Text="**answer**!"),
     event(62, 5, 3, "g", 3, UserDisplayName="gone", Text="answer"),
+    event(66, 10, 3, "h", 4, UserId=3, Comment="777"),
+    event(67, 11, 3, "i", 5, UserId=3),
     # One revision in two posts, as after a merge.
     event(63, 38, 1, "x", 10, UserId=3, Comment="from http://example.org/3"),
     event(64, 37, 2, "x", 10, UserId=3, Comment="to http://example.org/4"),
