@@ -129,8 +129,6 @@ def test_paired(convert: Any, load: Any) -> None:
     assert len(mapped) == len(dataset) > 100
     assert all(row["chosen"] != row["rejected"] for row in mapped)
     assert mapped[0]["prompt"].startswith("Question: ")
-    trl = import_reader("trl")
-    assert len(trl.unpair_preference_dataset(mapped)) == 2 * len(mapped)
 
 
 @pytest.mark.readers
