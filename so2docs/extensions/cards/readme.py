@@ -81,6 +81,7 @@ def readme_text(title: str, outputs: Mapping[str, DescribedOutput]) -> str:
     others = [output for output in full.values() if output.builder != builder]
     full = {name: output for name, output in full.items() if output not in others}
     lines = to_yaml(_front_matter(title, outputs.values(), full))
+    names = _licenses(outputs.values())
     text = _TEXT.format(
         title=title,
         version=", ".join(sorted({output.manifest.version for output in outputs.values()})),
@@ -90,7 +91,7 @@ def readme_text(title: str, outputs: Mapping[str, DescribedOutput]) -> str:
         columns=_columns(outputs.values()),
         commands="\n".join(f"$ {command(output)}" for output in outputs.values()),
         hashes="\n".join(_hashes(outputs.values())),
-        licenses=_describe_licenses(_licenses(outputs.values())),
+        licenses=" or ".join(names) + ", depending on its date" * (len(names) > 1),
     )
     return "\n".join(["---", "# Written by so2docs --card.", *lines, "---"]) + text
 
@@ -136,11 +137,6 @@ def _licenses(outputs: Iterable[DescribedOutput]) -> list[str]:
         oldest = license_at(counts.get("first_day")) or names[-1]
         found.update(name for name in names if oldest <= name <= newest)
     return sorted(found, reverse=True)
-
-
-def _describe_licenses(names: list[str]) -> str:
-    """Name the licences in a sentence: `CC BY-SA 4.0`, or several that depend on the date."""
-    return names[0] if len(names) == 1 else f"{' or '.join(names)}, depending on its date"
 
 
 def _size_category(count: int) -> str:

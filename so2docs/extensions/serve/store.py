@@ -293,7 +293,10 @@ class Store:
             return Found([], 0)
         words, values, most, is_cut = "", query.values, MOST_RESULTS, False
         if query.has_words:
-            match = self._match(query, is_ranked=sort == "relevance")
+            plain = list(map(self._quote, query.significant()))
+            match = query.match(plain, "AND")
+            if sort == "relevance":
+                match = query.match(self._rarest(plain), "OR")
             words = _weighted_sql(len(weights)) if weights else _WITH_WORDS
             most, is_cut = _RANKED, self._count(match) > _RANKED
             for number, (term, weight) in enumerate(weights):
@@ -312,13 +315,6 @@ class Store:
             total = self._value(f"SELECT count(*) FROM ({posts})", **values)
         hits = [(row["Key"], row["Id"]) for row in rows]
         return Found(hits[:MOST_RESULTS], total, is_cut)
-
-    def _match(self, query: Query, *, is_ranked: bool) -> str:
-        """Make the query for the full-text index; a ranked one has only the rarest plain words."""
-        plain = list(map(self._quote, query.significant()))
-        if not is_ranked:
-            return query.match(plain, "AND")
-        return query.match(self._rarest(plain), "OR")
 
     def _rarest(self, plain: list[str]) -> list[str]:
         """Select the rarest words, so that not too many posts are ranked."""

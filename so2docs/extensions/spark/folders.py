@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Container
 from contextlib import suppress
 from typing import Any
 
@@ -84,22 +85,22 @@ def finish(folder: str, run: str, draft: str, report: Report) -> None:
         check_run(folder, run)
         stores.publish(files[name], stores.join(folder, name))
     check_run(folder, run)
-    for name in storage.list_folder(folder):
-        if name.startswith((PART, ".strays")) and name not in sizes:
-            stores.remove(stores.join(folder, name))
+    _remove(folder, (PART, ".strays"), kept=sizes)
     values = None if record is None else record.as_dict()
     content = {"run": run, "files": sizes, "report": report.as_dict(), "provenance": values}
     stores.write(stores.join(folder, SUCCESS), orjson.dumps(content))
     # From here on, another attempt of this run that loses its draft returns this report.
-    for name in storage.list_folder(folder):
-        if name.startswith((*_DRAFTS, _RUN)):
-            stores.remove(stores.join(folder, name))
+    _remove(folder, (*_DRAFTS, _RUN))
 
 
 def remove_leftovers(folder: str) -> None:
     """Remove the drafts of killed attempts from a finished folder that no run is writing to."""
+    _remove(folder, _DRAFTS)
+
+
+def _remove(folder: str, starts: tuple[str, ...], kept: Container[str] = ()) -> None:
     for name in storage.list_folder(folder):
-        if name.startswith(_DRAFTS):
+        if name.startswith(starts) and name not in kept:
             stores.remove(stores.join(folder, name))
 
 
