@@ -40,10 +40,6 @@ class RemoteFile(io.RawIOBase):
         """Whether the file can be read at any position."""
         return True
 
-    def tell(self) -> int:
-        """Return the offset of the next read."""
-        return self._at
-
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Set the offset of the next read."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]

@@ -42,7 +42,6 @@ _CODE = re.compile(r'<pre(?: class="([^"]*)")?><code(?: class="([^"]*)")?>([^<]*
 _ATTRIBUTE = re.compile(r'\b(src|alt)="([^"]*)"')
 _LITERAL = {"pre", "code", "kbd", "samp"}
 """Elements without formulas."""
-_INLINE = {"br"}
 _ALIGNMENT = re.compile(r"\s*text-align\s*:\s*(left|center|right)\s*;?\s*")
 _LANGUAGE = re.compile(r"\blang-([\w+#.-]+)")
 _NEVER_HIGHLIGHTED = {"none", "default", "text"}
@@ -138,7 +137,7 @@ class Renderer:
             run.append(safe[at : match.start()])
             at = match.end()
             name = match["name"]
-            if name in _INLINE:
+            if name == "br":
                 run.append("\0")
                 continue
             yield from self._run(run, is_literal=literal > 0)
