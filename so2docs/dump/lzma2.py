@@ -19,17 +19,16 @@ import mmap
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from queue import SimpleQueue
 from typing import Any, BinaryIO, NamedTuple
 
 from so2docs.dump.archives import Wanted
-from so2docs.dump.compressed import BLOCK_BYTES, Parts, Read, decompress_streams
+from so2docs.dump.compressed import BLOCK_BYTES, Parts, Read, decompress_streams, read_blocks
 from so2docs.parse.core import choose_core, compiled
 
 ReadAt = Callable[[int, int], bytes]
@@ -175,49 +174,6 @@ def _decode_by_core(read: Read, dictionary: int, window: mmap.mmap) -> Parts:
         raise _RefusedError
 
 
-class _Decoding:
-    """A block that a thread decompresses ahead of its reader; its bytes wait in a file.
-
-    A later block reuses the window and the file, because memory that is new to the process takes
-    longer to write.
-    """
-
-    def __init__(self, window: mmap.mmap, file: BinaryIO) -> None:
-        self.window, self.file = window, file
-        self._lock = threading.Lock()
-        # Offsets in the file after each part, then the error or None at the end.
-        self._waiting: SimpleQueue[int | Exception | None] = SimpleQueue()
-        self.is_stopped = False
-
-    def run(self, parts: Parts) -> None:
-        """Decompress the block; `parts` raises any error after the bytes before the error."""
-        end = 0
-        try:
-            for part in parts:
-                if self.is_stopped:
-                    return
-                with self._lock:
-                    self.file.seek(end)
-                    self.file.write(part)
-                end += len(part)
-                self._waiting.put(end)
-            self._waiting.put(None)
-        except Exception as error:
-            self._waiting.put(error)
-
-    def parts(self) -> Parts:
-        """Yield the bytes of the block, as the thread decompresses them."""
-        at = 0
-        while (end := self._waiting.get()) is not None:
-            if isinstance(end, Exception):
-                raise end
-            with self._lock:
-                self.file.seek(at)
-                part = self.file.read(end - at)
-            at = end
-            yield part
-
-
 @dataclass(frozen=True, slots=True)
 class Lzma2Stream:
     """A stream of LZMA2.
@@ -249,33 +205,53 @@ class Lzma2Stream:
         threads = min(threads, _DICTIONARIES // self.method.dictionary)
         blocks, end = find_blocks(self.read_at, self.size), 0
         first = list(islice(blocks, 2))
-        decoded: Iterator[tuple[Block, Parts]] = (
+        decoded: Generator[tuple[Block, Parts], None, None] = (
             (block, _zeros(block) if wanted.start >= block.end else self._decompress(block))
             for block in chain(first, blocks)
         )
         if threads > 1 and len(first) > 1:
             decoded = self._decode_ahead(chain(first, blocks), threads, wanted)
-        for block, parts in decoded:
-            yield from parts
-            end = block.start + block.size
+        with closing(decoded):  # Here: a thread of the pool cannot wait for the end of the pool.
+            for block, parts in decoded:
+                yield from parts
+                end = block.start + block.size
         if end < self.size or not end:
             yield from self.method.decompress(partial(self._reader, end, self.size))
 
     def _decode_ahead(
         self, blocks: Iterator[Block], threads: int, wanted: Wanted
-    ) -> Iterator[tuple[Block, Parts]]:
+    ) -> Generator[tuple[Block, Parts], None, None]:
         """Yield all blocks with their bytes, in order, while threads decompress the next blocks."""
         free: list[tuple[mmap.mmap, BinaryIO]] = []
-        waiting: deque[tuple[Block, _Decoding | None]] = deque()
+        waiting: deque[tuple[Block, Parts]] = deque()
+        stopped = threading.Event()
         block = next(blocks, None)
 
-        def start(block: Block) -> _Decoding:
+        def save(block: Block, window: mmap.mmap, file: BinaryIO) -> None:
+            """Decompress a block to a file; raise any error after the bytes before it."""
+            file.seek(0)
+            try:
+                for part in self._decompress(block, window):
+                    if stopped.is_set():
+                        break
+                    file.write(part)
+            finally:
+                file.truncate()
+
+        def start(block: Block) -> Parts:
             if not free:
-                file = resources.enter_context(tempfile.TemporaryFile(dir=self.work_dir))  # noqa: SIM115
-                free.append((self.method.allocate(), file))
-            decoding = _Decoding(*free.pop())
-            pool.submit(decoding.run, self._decompress(block, decoding.window))
-            return decoding
+                # A later block reuses both: memory that is new to the process is slower to write.
+                new = resources.enter_context(tempfile.TemporaryFile(dir=self.work_dir))  # noqa: SIM115
+                free.append((self.method.allocate(), new))
+            window, file = free.pop()
+            return read(pool.submit(save, block, window, file), window, file)
+
+        def read(saved: Future[None], window: mmap.mmap, file: BinaryIO) -> Parts:
+            wait([saved])
+            file.seek(0)
+            yield from read_blocks(file.read)
+            free.append((window, file))
+            saved.result()
 
         with ExitStack() as resources, ThreadPoolExecutor(threads, "so2docs-lzma2") as pool:
             try:
@@ -283,17 +259,13 @@ class Lzma2Stream:
                     while block and (
                         not waiting or (len(waiting) <= threads and block.offset < wanted.end)
                     ):
-                        waiting.append((block, None if wanted.start >= block.end else start(block)))
+                        is_wanted = wanted.start < block.end
+                        waiting.append((block, start(block) if is_wanted else _zeros(block)))
                         block = next(blocks, None)
-                    first, decoding = waiting[0]
-                    yield first, decoding.parts() if decoding else _zeros(first)
+                    yield waiting[0]
                     waiting.popleft()
-                    if decoding:
-                        free.append((decoding.window, decoding.file))
             finally:
-                for _, decoding in waiting:
-                    if decoding:
-                        decoding.is_stopped = True
+                stopped.set()
 
     def _decompress(self, block: Block, window: mmap.mmap | None = None) -> Parts:
         # Add the end marker, since only the last block has one.
