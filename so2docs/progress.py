@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -130,6 +131,10 @@ def about(name: str) -> Iterator[None]:
         subject.reset(token)
 
 
+_updating = threading.Lock()
+"""Held while a bar is updated: several threads may read tables."""
+
+
 class Bar:
     """The progress of a step, which fills a part of a display.
 
@@ -161,7 +166,8 @@ class Bar:
 
     def update(self, n: int) -> None:
         """Advance by `n` bytes or other units."""
-        self.display.update(self._advance(n))
+        with _updating:
+            self.display.update(self._advance(n))
 
     def fill(self) -> None:
         """Advance to the end of the step."""

@@ -47,7 +47,7 @@ _ENDS = (".blocks", ".map", ".map.runs")
 
 def is_ours(path: Path) -> bool:
     """Whether a path in the folder of a spill belongs to the spill."""
-    if path.name == PIECES:
+    if path.name.startswith(PIECES):
         return path.is_dir() and all(piece.suffix == PIECE_END for piece in path.iterdir())
     return path.name.endswith(_ENDS) or path.name.startswith((INDEX, TEMPORARY))
 
@@ -58,7 +58,7 @@ def clear(folder: Path) -> None:
         return
     # Delete the index first, so that an interrupted deletion leaves no spill to resume.
     for path in sorted(filter(is_ours, folder.iterdir()), key=lambda path: path.name != INDEX):
-        if path.name == PIECES:
+        if path.name.startswith(PIECES):
             for piece in path.iterdir():
                 piece.unlink(missing_ok=True)
             with suppress(OSError):

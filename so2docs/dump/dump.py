@@ -25,7 +25,7 @@ from so2docs.schema import POSTS, Table
 _WINDOW = 64 * 1024
 
 PIECES, PIECE_END = "pieces", ".xml"
-"""Subfolder of the spill for the pieces of a stream, and the extension of their files."""
+"""Start of the name of the folder with the pieces of a stream, and extension of the pieces."""
 
 SLICE_BYTES = 256 * 1024
 """Approximate size of a slice in bytes. Larger slices, up to 1 MiB, are not faster, but take more

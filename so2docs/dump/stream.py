@@ -159,7 +159,7 @@ class StreamDump:
         self, layers: Layers, table: Table, file: str | None, identity: storage.FileIdentity
     ) -> None:
         """Read the start of the dump."""
-        self.layers = layers
+        self.layers, self._table = layers, table
         self.path, self.file, self.identity = layers.name, file, identity
         prolog = read_prolog(self.path, layers.top.read, table)
         self.frame, self.first_line = prolog.frame, prolog.first_line
@@ -183,7 +183,7 @@ class StreamDump:
             done_chunks: Numbers of the chunks to leave out.
             folder: Folder of the spill, for the pieces.
         """
-        self._folder = folder / PIECES
+        self._folder = folder / f"{PIECES}-{self._table.name}"
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(exist_ok=True)
         number, offset = 0, self._start

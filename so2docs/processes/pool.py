@@ -151,16 +151,14 @@ class Workers(AbstractContextManager["Workers"]):
             jobs: Number of processes; 1 is the calling process.
         """
         self.jobs = jobs
-        self._is_inline = jobs == 1
         self.peaks: dict[int, int] = {}
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads = self.open_threads(jobs)
+        self._unfinished: deque[None] = deque()  # Of all runs: several threads may run tasks.
         self._workers: list[_Worker] = []
         self._local = threading.local()
         self._is_ending = False
 
     def __exit__(self, *exception: object) -> None:
-        if self._threads is None:
-            return
         self._is_ending = True
         for worker in self._workers:
             worker.process.kill()  # Results of running tasks are no longer needed.
@@ -168,7 +166,11 @@ class Workers(AbstractContextManager["Workers"]):
         for worker in self._workers:
             worker.close()
         self._workers.clear()
-        self._threads = None
+
+    @staticmethod
+    def open_threads(count: int) -> ThreadPoolExecutor:
+        """Make threads that leave signals to the main thread; each may run tasks."""
+        return ThreadPoolExecutor(count, initializer=_leave_signals)
 
     def run(
         self,
@@ -190,19 +192,24 @@ class Workers(AbstractContextManager["Workers"]):
             WorkerDiedError: A worker died without returning a result, and `died` is None.
             Exception: The error of the first task that failed, in the order of the tasks.
         """
-        if self._is_inline:
+        if self.jobs == 1:
             for task in tasks:
                 yield function(task)
             return
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self.jobs, initializer=_leave_signals)
         waiting: deque[Future[Result]] = deque()
-        for task in tasks:
-            waiting.append(self._threads.submit(self._run, function, task, died))
-            if len(waiting) >= self.jobs + _AHEAD:
+        try:
+            for task in tasks:
+                waiting.append(self._threads.submit(self._run, function, task, died))
+                self._unfinished.append(None)
+                while waiting and len(self._unfinished) >= self.jobs + _AHEAD:
+                    self._unfinished.pop()
+                    yield waiting.popleft().result()
+            while waiting:
+                self._unfinished.pop()
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        finally:
+            for _ in waiting:
+                self._unfinished.pop()
 
     def _run(
         self,
