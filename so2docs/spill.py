@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -59,10 +60,7 @@ def clear(folder: Path) -> None:
     # Delete the index first, so that an interrupted deletion leaves no spill to resume.
     for path in sorted(filter(is_ours, folder.iterdir()), key=lambda path: path.name != INDEX):
         if path.name.startswith(PIECES):
-            for piece in path.iterdir():
-                piece.unlink(missing_ok=True)
-            with suppress(OSError):
-                path.rmdir()
+            shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
     with suppress(OSError):

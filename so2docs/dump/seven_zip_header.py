@@ -163,7 +163,11 @@ def read_header(
         kind = cursor.number()
     if kind != _HEADER:
         raise _damaged(name, "it has no list of members")
-    return _read_members(cursor, file_size)
+    # The properties are in a fixed order.
+    blocks, members = _read_streams(cursor, file_size) if cursor.has(_MAIN_STREAMS) else ([], [])
+    entries = _read_files(cursor, members) if cursor.has(_FILES) else []
+    cursor.expect(_END)
+    return blocks, entries
 
 
 def _check_crc(name: str, data: bytes, crc: int | None) -> _Cursor:
@@ -204,14 +208,6 @@ def _read_exactly(name: str, parts: Parts, size: int) -> bytes:
     if len(data) < size:
         raise _damaged(name, "its list of members ends too early")
     return data
-
-
-def _read_members(cursor: _Cursor, file_size: int) -> tuple[list[SolidBlock], list[Entry]]:
-    """Read the blocks and the files of an archive; the properties are in a fixed order."""
-    blocks, members = _read_streams(cursor, file_size) if cursor.has(_MAIN_STREAMS) else ([], [])
-    entries = _read_files(cursor, members) if cursor.has(_FILES) else []
-    cursor.expect(_END)
-    return blocks, entries
 
 
 def _read_streams(cursor: _Cursor, file_size: int) -> tuple[list[SolidBlock], list[Entry]]:
