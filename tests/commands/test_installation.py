@@ -23,6 +23,7 @@ from so2docs.errors import require_packages
 from so2docs.parse import core
 
 
+@pytest.mark.long
 def test_packages_are_checked_by_a_conversion(tmp_path: Path) -> None:
     """The check that builds of wheels, images and packages run."""
     check = CHECKOUT / "packaging" / "check_conversion.py"

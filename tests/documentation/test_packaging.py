@@ -8,6 +8,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import pytest
 from support.command import run_python
 from support.places import CHECKOUT
 
@@ -47,6 +48,7 @@ def test_every_version_is_the_version() -> None:
     assert f"\nversion: {so2docs.__version__}\n" in citation
 
 
+@pytest.mark.long
 def test_a_wheel_without_a_core_is_for_every_system(tmp_path: Path) -> None:
     source = tmp_path / "source"
     ignored = shutil.ignore_patterns("_core*.so", "_core*.pyd", "__pycache__")

@@ -304,6 +304,7 @@ def test_a_sample_of_too_few_questions_is_reported(
     assert f"{dump}: sample_size=2: only 1 question passed the filters" in caplog.text
 
 
+@pytest.mark.long
 def test_memory_of_a_sample_depends_on_its_size() -> None:
     tracemalloc.start()
     try:

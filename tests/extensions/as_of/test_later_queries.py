@@ -208,6 +208,7 @@ def test_filters_apply_to_both_states(
     assert 0 < len(judged) < len(everything["qrels/test.jsonl"])
 
 
+@pytest.mark.long
 def test_the_same_bytes_in_any_way(site: tuple[Site, Path], tmp_path: Path) -> None:
     def convert(source: Path, path: Path, **way: Any) -> tuple[so2docs.Report, dict[str, bytes]]:
         return make_set(source, path, min_score=0, **way), read_bytes(path)

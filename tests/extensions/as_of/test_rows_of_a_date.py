@@ -109,6 +109,7 @@ def test_documents_and_flat_tables_are_equal(options: Row, tmp_path: Path) -> No
         }
 
 
+@pytest.mark.long
 def test_the_same_tables_for_any_number_of_jobs(tmp_path: Path) -> None:
     posts = [question(id_, Body="b" * 60_000, CreationDate=BEFORE) for id_ in range(1, 60)]
     dump = write_site(tmp_path / "dump", posts)

@@ -156,6 +156,7 @@ def test_overlapping_passages() -> None:
     assert first.end - second.start > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["x", "word word\n\n", "```\na\n", "# a\n\n"])
 def test_passages_take_linear_time(unit: str) -> None:
     """A megabyte took more than a minute when time was quadratic."""
