@@ -89,11 +89,12 @@ def as_column(name: str, value: Any) -> Any:
 
 @pytest.mark.parametrize("options", [{}, {"drop_users": "3"}, {"tags": "a*"}])
 def test_documents_and_flat_tables_are_equal(options: Row, tmp_path: Path) -> None:
-    dump, dates = Site(seed=3).write(tmp_path / "dump"), ("2020-01-03", "2020-01-14T12:00:00")
-    for dump, as_of in (
-        *((dump, date) for date in (*dates, "2020-01-28")),
-        *((FORMER, date) for date in ("2016-02-29", "2020-04-01", "2020-06-01")),
-    ):
+    site = Site(seed=3).write(tmp_path / "dump")
+    cases = [
+        *((site, date) for date in ("2020-01-14T12:00:00", "2020-01-03", "2020-01-28")),
+        *((FORMER, date) for date in ("2020-04-01", "2016-02-29", "2020-06-01")),
+    ]
+    for dump, as_of in cases[::3] if options else cases:
         posts = restore(dump, as_of=as_of, **options)
         rows = read_flat(dump, tmp_path / "flat", "posts", as_of=as_of, **options)
         assert rows
