@@ -59,21 +59,23 @@ docs: $(VENV)/installed-test
 $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
+# Most modules are never imported, so they are not compiled.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile
+
 $(VENV)/installed: $(VENV)/pyvenv.cfg pyproject.toml $(CORE)
 	rm -f so2docs/parse/_core*.so  # If the build fails, the previous core must not be tested.
-	$(BIN)/python -m pip install --quiet --editable .
+	$(INSTALL) --editable .
 	@mkdir -p build && touch $@
 
 PYTHON_H = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
 $(VENV)/installed-test: $(VENV)/pyvenv.cfg pyproject.toml $(CORE)
 	rm -f so2docs/parse/_core*.so
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(INSTALL) --editable '.[test]'
 	@if command -v gcc >/dev/null && [ -f "$(PYTHON_H)" ] && ! $(BIN)/python -c 'import so2docs.parse._core'; then \
 	echo "the compiled core does not build: $(BIN)/python -m pip install --verbose --editable ."; exit 1; fi
 	@mkdir -p build && touch $(VENV)/installed $@  # Both targets share one build of the core.
 
-# Extras are installed without building the package again. Most of their modules are never imported.
-INSTALL := $(BIN)/python -m pip install --quiet --no-compile
+# Extras are installed without building the package again.
 LIST_EXTRAS := $(BIN)/python -c 'import sys, tomllib; \
   extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
   print(*(line for name in sys.argv[1:] for line in extras[name]), sep="\n")'
