@@ -231,22 +231,6 @@ def test_summary_of_a_resumed_run_has_no_rate(tmp_path: Path) -> None:
     assert "MB/s" not in dict(report.lines())["time"]
 
 
-def test_in_a_daemon_process(tmp_path: Path) -> None:
-    from multiprocessing import get_context
-
-    output = tmp_path / "q.jsonl.gz"
-    process = get_context("spawn").Process(
-        target=so2docs.convert,
-        args=(SAMPLES / "posts.xml", output),
-        kwargs={"jobs": 2},
-        daemon=True,
-    )
-    process.start()
-    process.join(60)
-    assert process.exitcode == 0
-    assert len(list(so2docs.read(output))) == 8
-
-
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("so2docs.progress.LINE_SECONDS", 0)

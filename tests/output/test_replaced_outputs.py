@@ -3,14 +3,12 @@
 import os
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from support.dumps import some_rows, write_dump
 
 import so2docs
-from so2docs.errors import OutputError
 from so2docs.progress import listen
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows replaces no file that is open")
@@ -54,37 +52,6 @@ def test_the_index_of_a_replaced_file_is_not_saved(states: list[Path], tmp_path:
         assert f"{NAMES[0]}: there is no index" in message
         replace(tmp_path, later, (NAMES[1], NAMES[0]))
 
-    with listen(notify), pytest.raises(OutputError, match="was replaced while being read"):
+    with listen(notify), pytest.raises(so2docs.OutputError, match="was replaced while being read"):
         so2docs.open(tmp_path / NAMES[0])
     assert (tmp_path / NAMES[1]).read_bytes() == (later / NAMES[1]).read_bytes()
-
-
-@pytest.mark.long
-def test_stats_while_the_output_is_replaced(states: list[Path], tmp_path: Path) -> None:
-    expected = {so2docs.inspect_output(state / NAMES[0]).bytes for state in states}
-    replace(tmp_path, states[0], NAMES)
-    is_over = threading.Event()
-
-    def replace_in_turn() -> None:
-        turn = 0
-        while not is_over.is_set():
-            turn += 1
-            replace(tmp_path, states[turn % 2], (NAMES[1], NAMES[0]))
-            time.sleep(0.001)
-
-    replacing = threading.Thread(target=replace_in_turn)
-    replacing.start()
-    actual, problems = set(), set()
-    try:
-        for _ in range(100):
-            try:
-                counted = so2docs.inspect_output(tmp_path / NAMES[0])
-                actual.add((counted.bytes, counted.lines))
-            except OutputError as error:
-                problems.add(str(error).partition(": ")[2].partition(";")[0])
-    finally:
-        is_over.set()
-        replacing.join()
-    assert {size for size, _ in actual} <= expected
-    assert len(actual) <= len(expected)
-    assert problems <= {"was replaced while being read"}

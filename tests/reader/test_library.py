@@ -131,20 +131,6 @@ def rebuild(output: Path) -> None:
         so2docs.open(output).close()
 
 
-def test_published_dumps(real_dump: Path, tmp_path: Path) -> None:
-    so2docs.convert(real_dump, tmp_path / NAMES[0], jobs=1)
-    written = places(tmp_path / NAMES[0])
-    assert_same(tmp_path / NAMES[0])
-    rebuild(tmp_path / NAMES[0])
-    assert places(tmp_path / NAMES[0]) == written
-
-
-def test_large(output: Path) -> None:
-    with so2docs.open(output) as docs:
-        assert docs.index.count > 10
-    assert_same(output)
-
-
 def test_only_one_piece_is_read(output: Path) -> None:
     expected = scanned(output)
     answered = next(document for document in expected.values() if document["Answers"])

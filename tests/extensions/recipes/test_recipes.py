@@ -263,13 +263,6 @@ def test_pairs_of_a_question_with_very_many_answers() -> None:
     assert draw_pairs(scores, 5) == drawn != draw_pairs(scores, 6)
 
 
-@pytest.mark.parametrize("scores", [[], [1], [1, 1], [2, 1], [3, 3, 2, 2, 1], [5, 4, 3, 2, 1]])
-def test_every_pair_of_a_few_answers(scores: list[int]) -> None:
-    places = range(len(scores))
-    every = [(a, b) for a in places for b in places if scores[a] > scores[b]]
-    assert draw_pairs(scores, 1) == every
-
-
 def test_prompt_and_completion_are_joined_between_two_tokens() -> None:
     """The patterns are those of GPT-2 and GPT-4, with classes of ASCII."""
     answer = {"Id": 2, "Score": 1}

@@ -1,7 +1,6 @@
 """`tables --load`: the script loads every value into its database systems.
 
-PostgreSQL and MariaDB are those of Debian (`apt-get install postgresql mariadb-server`); sqlglot
-parses the SQL.
+PostgreSQL and MariaDB are those of Debian (`apt-get install postgresql mariadb-server`).
 """
 
 from __future__ import annotations
@@ -24,13 +23,11 @@ from support.command import run, with_programs
 from support.dumps import answer, question, row, write_dump
 from support.flat_oracle import LINKS, Row, as_date, broken_links, rows_in, rows_of
 from support.places import CHECKOUT
-from support.readers import import_reader
 from support.servers import Command, find_program, make_short_folder, run_postgres, run_server
 from support.table_sites import SITE
 
 import so2docs
 from so2docs.extensions.tables.options import SqlSystem
-from so2docs.extensions.tables.sql import DIALECTS, loading_script
 from so2docs.schema import DUMP, Table
 
 ARCHIVES = ("beer.stackexchange.com", "eosio.meta.stackexchange.com")
@@ -257,22 +254,6 @@ def test_documents_and_their_changes_in_postgres(short_folder: Path, tmp_path: P
         (tmp_path / "changes.sql").write_text(changes)
         call("psql", "-X", "--file", "changes.sql", folder=tmp_path, env=environment)
         assert documents() == list(so2docs.documents(tmp_path / "new.xml"))
-
-
-@pytest.mark.readers
-@pytest.mark.parametrize("system", DIALECTS)
-def test_definitions_parse(system: SqlSystem) -> None:
-    """Loading statements are left out: they are for a client, or unknown to the parser."""
-    sqlglot = import_reader("sqlglot")
-    text = loading_script([*DUMP.values()], DIALECTS[system])
-    text = re.sub(r"^(\\|LOAD DATA).*(\n +.*)*", "", text, flags=re.M)
-    statements = [found for found in sqlglot.parse(text, dialect=system) if found is not None]
-    tables = [found for found in statements if found.key == "create" and found.kind == "TABLE"]
-    assert [found.this.this.name for found in tables] == [table.stem for table in DUMP.values()]
-    for found, table in zip(tables, DUMP.values(), strict=True):
-        columns = [column.name for column in found.this.expressions]
-        assert columns == [*table.attributes, "Other"]
-    assert sum(found.key == "union" for found in statements) == 1
 
 
 @pytest.mark.parametrize("system", get_args(SqlSystem))
