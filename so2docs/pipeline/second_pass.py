@@ -51,6 +51,10 @@ Merging a bucket of 36 MB with 49,000 posts and comments takes 213 MiB of memory
 _MOST_GROUPS = 200
 """Number of groups of tasks: small buckets are merged in one call, since each call takes time."""
 
+_BYTES_OF_BLOCK = 2048
+"""What a block counts in a group: its position takes memory, though it may have no JSON, as votes
+and the posts after a date have none."""
+
 Blocks = list[tuple[str, Block]]
 """Blocks in the order of the dump, each with its file."""
 
@@ -144,11 +148,15 @@ def cuts(spill: Spill, buckets: list[tuple[int, int]], options: Options) -> tupl
     return tuple(boundaries + [last] * (files - 1 - len(boundaries)))
 
 
-def _together(tasks: Iterator[BucketTask], enough: int) -> Iterator[list[BucketTask]]:
-    """Yield consecutive tasks in groups of at least `enough` bytes."""
+def _together(
+    tasks: Iterator[BucketTask], enough: int, of_block: int = 0
+) -> Iterator[list[BucketTask]]:
+    """Yield consecutive tasks in groups of at least `enough` bytes, `of_block` for each block."""
     while group := list(islice(tasks, 1)):
-        while sum(task.size for task in group) < enough and (task := next(tasks, None)):
+        size = group[0].size + of_block * len(group[0].blocks)
+        while size < enough and (task := next(tasks, None)):
             group.append(task)
+            size += task.size + of_block * len(task.blocks)
         yield group
 
 
@@ -208,7 +216,7 @@ class SecondPass:
             is_stored, enough = workers.jobs > 1, min(PART_BYTES_NESTED, total // _MOST_GROUPS)
             groups = (
                 (tasks, self.spill.temporary(number) if is_stored else None)
-                for number, tasks in enumerate(_together(self.tasks(), enough))
+                for number, tasks in enumerate(_together(self.tasks(), enough, _BYTES_OF_BLOCK))
             )
             for result in workers.run(bucket.merge_buckets, groups):
                 if self.options.errors == "strict":

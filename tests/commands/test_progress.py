@@ -236,9 +236,6 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("so2docs.progress.LINE_SECONDS", 0)
 
 
-LINE = r"so2docs: (.*): (\d+)%, [\d:?]+ left"
-
-
 def progress_lines(*words: object) -> list[str]:
     lines = run(*words, code=0).stderr.splitlines()
     return [line for line in lines if re.match("so2docs: (reading|writing|comparing)", line)]
@@ -248,7 +245,7 @@ def progress_lines(*words: object) -> list[str]:
 def test_progress_is_logged_without_a_terminal(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     matches = [
-        re.fullmatch(LINE, line)
+        re.fullmatch(r"so2docs: (.*): (\d+)%, [\d:?]+ left", line)
         for line in progress_lines("convert", SAMPLES / "posts.xml", output, "-j", "1")
     ]
     assert {match and match[1] for match in matches} == {"reading", "writing"}

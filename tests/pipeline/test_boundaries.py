@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from support.dumps import answer, left_by, question, row, write_dump
 
 import so2docs
+from so2docs.options.table import Options
 from so2docs.parse import core as cores
 from so2docs.parse.keys import BUCKET_BITS
 from so2docs.pipeline import bucket, second_pass
 from so2docs.pipeline.bucket import BucketTask
+from so2docs.store.blocks import Block
 
 LIMIT = 50_000
 
@@ -120,3 +122,12 @@ def test_clustered_ids_give_the_same_bytes(
         contents.append(left_by(output))
     assert len(tasks) > 10
     assert contents[0] == contents[1] == contents[2]
+
+
+def test_groups_of_tasks_without_json_end_too() -> None:
+    """On a past date, later posts leave blocks without JSON in very many buckets."""
+    block = Block(0, 0, 32, 0, 0, 0, 0, 0)
+    tasks = [BucketTask(range(n, n + 1), 0, [("", block)] * 100, Options()) for n in range(50)]
+    groups = list(second_pass._together(iter(tasks), 1 << 20, second_pass._BYTES_OF_BLOCK))
+    assert [task for group in groups for task in group] == tasks
+    assert max(map(len, groups)) <= 6

@@ -380,14 +380,6 @@ def test_copy_in_another_process(large: Path) -> None:
         assert int(result.stdout) == len(docs)
 
 
-def test_an_index_without_its_output_is_replaced(tmp_path: Path) -> None:
-    output = tmp_path / NAMES[0]
-    so2docs.convert(SAMPLES / "votes.xml", output, jobs=1)
-    output.unlink()
-    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1)
-    assert_same(output)
-
-
 def test_standard_output_and_strays_have_no_index(tmp_path: Path) -> None:
     result = run("convert", SAMPLES / "strays.xml", "-", cwd=tmp_path)
     assert result.stdout.encode() == (SAMPLES / "strays.jsonl").read_bytes()
