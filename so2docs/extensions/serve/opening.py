@@ -22,6 +22,9 @@ from so2docs.plugin import (
     site_from_name,
 )
 
+_TAKEN = {"static", "search"}
+"""Paths that the server uses itself, so they cannot be names of sites."""
+
 
 def open_stores(paths: list[str], **options: Any) -> dict[str, Store]:
     """Open the databases of sites; return them by their names in URLs.
@@ -39,7 +42,7 @@ def open_stores(paths: list[str], **options: Any) -> dict[str, Store]:
     stores: dict[str, Store] = {}
     for about in _read_databases(paths, options):
         slug = re.sub(r"[^a-z0-9.-]+", "-", about.title.lower()).strip("-") or "site"
-        while slug in stores:
+        while slug in stores or slug in _TAKEN:
             slug += "-"
         with explain_database_errors(about.path):
             stores[slug] = Store(about)

@@ -30,7 +30,6 @@ import so2docs
 from so2docs.extensions.serve.app import bind
 from so2docs.extensions.serve.opening import cached, open_stores
 from so2docs.extensions.serve.query import make_matcher, parse, snippet
-from so2docs.extensions.serve.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -232,21 +231,19 @@ def test_a_folder_of_databases(tmp_path: Path) -> None:
     for name in ("posts", "grouped"):
         site = f"{name}.stackexchange.com"
         so2docs.to_sqlite(SAMPLES / f"{name}.xml", tmp_path / f"{site}.db", site=site, only="posts")
+    (tmp_path / "search").write_bytes((SAMPLES / "posts.xml").read_bytes())
+    so2docs.to_sqlite(tmp_path / "search", tmp_path / "unnamed.db", only="posts")
     (tmp_path / "broken.db").write_bytes(b"x")
     (tmp_path / "notes.txt").write_text("nothing to serve")
     with heard() as messages, asked(tmp_path) as client:
         sites = re.findall(r'<li><a href="(/[^"]+/)"', client.get("/").text)
-        assert sites == ["/grouped.stackexchange.com/", "/posts.stackexchange.com/"]
+        # The server uses the path of the last one itself.
+        assert sites == ["/grouped.stackexchange.com/", "/posts.stackexchange.com/", "/search-/"]
     (broken,) = [line for line in messages if "are served" in line]
     assert "broken.db" in broken
     (tmp_path / "empty").mkdir()
     with pytest.raises(so2docs.DumpError, match="empty"):
         open_stores([str(tmp_path / "empty")])
-
-
-def close_all(stores: dict[str, Store]) -> None:
-    for store in stores.values():
-        store.close()
 
 
 def test_the_database_of_a_dump_is_made_once_in_the_cache(
@@ -259,7 +256,8 @@ def test_the_database_of_a_dump_is_made_once_in_the_cache(
         before = sorted(dump.parent.iterdir())
         with heard() as messages:
             for _ in range(2):
-                close_all(open_stores([str(dump)]))
+                for store in open_stores([str(dump)]).values():
+                    store.close()
         assert sorted(dump.parent.iterdir()) == before
         (made,) = [message for message in messages if "making the database" in message]
         assert f"making the database {tmp_path / 'cache' / 'so2docs'}{os.sep}sample." in made
