@@ -14,7 +14,7 @@ import orjson
 from so2docs.dump.dump import open_dump
 from so2docs.extensions.markdown.conversion import to_markdown
 from so2docs.extensions.sqlite.texts import separate_words
-from so2docs.extensions.tables.columns import TableColumns, why_stray
+from so2docs.extensions.tables.columns import TableColumns
 from so2docs.parse import core, posts, rows, table_rows
 from so2docs.parse.keys import KEY
 from so2docs.parse.posts import RecordBuffer
@@ -234,7 +234,7 @@ def is_taken_in_columns(table: str, data: bytes) -> bool:
     batch.arrow().validate(full=True)
     (part,) = rows.parse(data)
     assert isinstance(part, rows.Rows), data
-    assert not any(why_stray(row, "Id", "row") for row in part.rows), data
+    assert None not in map(rows.row_id, part.rows), data
     assert len(batch) == len(part.rows), data
     if part.rows:
         assert batch.rows() == columns.from_rows(part.rows).rows(), data

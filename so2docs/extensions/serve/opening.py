@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
+from so2docs.errors import explain
 from so2docs.extensions.serve.store import Store
-from so2docs.extensions.sqlite.about import About, explain_database_errors, read_about
+from so2docs.extensions.sqlite.about import About, read_about
 from so2docs.extensions.sqlite.build import to_sqlite
 from so2docs.options.choices import DATABASE_ENDINGS
 from so2docs.plugin import (
@@ -44,7 +45,7 @@ def open_stores(paths: list[str], **options: Any) -> dict[str, Store]:
         slug = re.sub(r"[^a-z0-9.-]+", "-", about.title.lower()).strip("-") or "site"
         while slug in stores or slug in _TAKEN:
             slug += "-"
-        with explain_database_errors(about.path):
+        with explain(about.path, "cannot be read"):
             stores[slug] = Store(about)
     if not stores:
         raise OptionError("there is nothing to serve; give databases or dumps")

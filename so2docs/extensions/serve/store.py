@@ -435,16 +435,6 @@ class Store:
         return user if rows or user["Questions"] or user["Answers"] else None
 
 
-@contextmanager
-def _one_deadline() -> Iterator[None]:
-    """Limit the total time of all queries in the context, on any site, to that of one query."""
-    token = _DEADLINE.set(time.thread_time() + _SECONDS)
-    try:
-        yield
-    finally:
-        _DEADLINE.reset(token)
-
-
 def search(
     stores: Sequence[Store], query: Query, sort: str, page: int, size: int
 ) -> tuple[list[tuple[Store, Row]], int, bool]:
@@ -460,7 +450,8 @@ def search(
     Returns:
         The results, each with its site; the number of all results; whether even more posts match.
     """
-    with _one_deadline():
+    token = _DEADLINE.set(time.thread_time() + _SECONDS)
+    try:
         is_ranked = sort == "relevance" and len(stores) > 1
         weights = _common_weights(stores, query) if is_ranked else [()] * len(stores)
         founds = [store.hits(query, sort, of) for store, of in zip(stores, weights, strict=True)]
@@ -476,6 +467,8 @@ def search(
             for store, run in groupby(merged[(page - 1) * size : page * size], lambda one: one[1])
             for row in store.summaries([hit for *_, hit in run], query.words)
         ]
+    finally:
+        _DEADLINE.reset(token)
     return rows, sum(found.total for found in founds), any(found.is_cut for found in founds)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -60,15 +60,10 @@ def connect(path: str) -> sqlite3.Connection:
     Raises:
         OutputError: The file cannot be opened.
     """
-    with explain_database_errors(path):
+    with explain(path, "cannot be read"):
         os.stat(path)  # Its error names the reason, unlike that of SQLite.
         uri = f"file:{quote(os.fsencode(path))}?mode=ro"
         return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
-
-
-def explain_database_errors(path: str) -> AbstractContextManager[None]:
-    """Convert the errors of SQLite from reading a database to an `OutputError` with advice."""
-    return explain(path, "cannot be read")
 
 
 def write_about(

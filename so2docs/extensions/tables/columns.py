@@ -19,8 +19,6 @@ from so2docs.parse import core
 from so2docs.parse.posts import READ
 from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Attributes, Table
 
-TextRow = dict[str, str]
-
 SLICE_BYTES = 1024 * 1024
 """Size of a slice. It is larger than for documents, because making the objects of 23 columns takes
 0.3 ms per slice."""
@@ -59,19 +57,6 @@ def date_text(milliseconds: int) -> str:
     return moment.isoformat(timespec="milliseconds")
 
 
-def why_stray(row: TextRow, key: str, row_name: str) -> str | None:
-    """Return why a row is a stray, if its key is missing or not an integer; None for other rows.
-
-    Args:
-        row: Attributes of the row.
-        key: The attribute that every row must have.
-        row_name: Name of a row of the table, such as `post`.
-    """
-    if key not in row:
-        return f"{row_name}_missing_{key.lower()}"
-    return f"{row_name}_invalid_{key.lower()}" if READ[INTEGER](row[key]) is None else None
-
-
 Buffers = tuple[int, bytes, bytes, bytes, bytes]
 """A column of the compiled core: number of nulls, validity, values, offsets, offsets of lists."""
 
@@ -92,27 +77,14 @@ class TableColumns:
         return (*self.table.attributes, OTHER)
 
     @cached_property
-    def types(self) -> tuple[str, ...]:
-        """The type of each column."""
-        return (*self.table.attributes.values(), TEXT)
-
-    @cached_property
-    def _core_names(self) -> tuple[bytes, ...]:
-        return tuple(name.encode() for name in self.names)
-
-    @cached_property
-    def _core_kinds(self) -> bytes:
-        return bytes([*(_KINDS[kind] for kind in self.table.attributes.values()), _OTHER_KIND])
-
-    @cached_property
     def schema(self) -> Any:
         """The Arrow schema of the columns."""
         import pyarrow as pa
 
         from so2docs.extensions.parquet.columns import TYPES
 
-        fields = [(name, TYPES[kind]) for name, kind in self.table.attributes.items()]
-        return pa.schema([*fields, (OTHER, pa.string())])
+        types = {**self.table.attributes, OTHER: TEXT}
+        return pa.schema([(name, TYPES[kind]) for name, kind in types.items()])
 
     def parse(self, data: bytes) -> tuple[CompiledBatch, int | None] | None:
         """Parse a slice with the compiled core.
@@ -120,7 +92,9 @@ class TableColumns:
         Returns:
             The rows and the `Id` of the last row; None if the slice is not canonical.
         """
-        parsed = core.compiled.read_columns(data, self._core_names, self._core_kinds)
+        names = tuple(name.encode() for name in self.names)
+        kinds = bytes([*map(_KINDS.__getitem__, self.table.attributes.values()), _OTHER_KIND])
+        parsed = core.compiled.read_columns(data, names, kinds)
         if parsed is None:
             return None
         count, last_id, columns = parsed
@@ -186,10 +160,10 @@ class Batch:
         for name, values in self._replaced.items():
             kind = pa.int64() if self.columns.table.attributes[name] == INTEGER else pa.string()
             batch = _with_column(batch, name, pa.array(values, kind))
-        for name, kind in zip(self.columns.schema.names, self.columns.schema.types, strict=True):
-            if pa.types.is_timestamp(kind) and not text_dates:
-                dates = batch.column(name).cast(pa.timestamp(kind.unit)).view(kind)
-                batch = _with_column(batch, name, dates)
+        for field in () if text_dates else self.columns.schema:
+            if pa.types.is_timestamp(field.type):
+                dates = batch.column(field.name).cast(pa.timestamp(field.type.unit))
+                batch = _with_column(batch, field.name, dates.view(field.type))
         return batch
 
     def _read(self, name: str, indices: Sequence[int]) -> list[Any]:
@@ -230,7 +204,7 @@ class CompiledBatch(Batch):
         nulls, valid, *_ = buffers = self._buffers[at]
         if nulls == self._count:
             return [None] * len(indices)
-        values = _values(self.columns.types[at], buffers, indices)
+        values = _values(self.columns.table.attributes.get(name, TEXT), buffers, indices)
         if nulls:
             bits = _bits(valid)
             return [

@@ -37,7 +37,10 @@ class RowSelection:
     @classmethod
     def of_dates(cls, options: RowOptions) -> RowSelection:
         """Make the filter that tests only dates."""
-        since, until = map(_limit, (options.since, options.until))
+        since, until = (
+            None if limit is None else date_text(limit)
+            for limit in map(limit_milliseconds, (options.since, options.until))
+        )
         as_of = None if options.as_of is None else last_moment(options.as_of)
         return cls(since, until, as_of=as_of)
 
@@ -62,11 +65,6 @@ class RowSelection:
             values = batch.column(column)
             pairs = zip(values, IdSet(path).find(values), strict=True)
             batch.replace(column, [None if listed else value for value, listed in pairs])
-
-
-def _limit(limit: str | None) -> str | None:
-    milliseconds = limit_milliseconds(limit)
-    return None if milliseconds is None else date_text(milliseconds)
 
 
 def _keep_existing(batch: Batch, date: str, as_of: str) -> None:

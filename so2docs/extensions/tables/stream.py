@@ -12,7 +12,7 @@ from so2docs.errors import explain
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.options import RowOptions, TableOptions
 from so2docs.extensions.tables.report import FlatTable
-from so2docs.extensions.tables.tables import find_files, for_workers, open_run
+from so2docs.extensions.tables.tables import find_files, open_run
 from so2docs.extensions.tables.visitors import OpenEncoder
 from so2docs.extensions.tables.writing import (
     ENCODERS,
@@ -102,11 +102,9 @@ class Rows:
 
     def _read(self, open_encoder: OpenEncoder) -> Iterator[bytes]:
         """Yield the segments that an encoder makes of the rows."""
-        options, progress = for_workers(self._options)
         with explain(), Source(self._source) as source:
-            files, read_first = find_files(source, options, [self._table.table.name])
-            opened = open_run(source, options, files, read_first, folder=None, progress=progress)
-            with opened as run:
+            files, read_first = find_files(source, self._options, [self._table.table.name])
+            with open_run(source, self._options, files, read_first) as run:
                 table = FlatTable(files[0].table.name, self._source)
                 for segments, _ in run.read(files[0], table, open_encoder):
                     yield from map(read, segments)

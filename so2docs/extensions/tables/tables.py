@@ -21,7 +21,7 @@ from so2docs.dump.opening import TableFile
 from so2docs.dump.storage import is_url
 from so2docs.errors import explain
 from so2docs.extensions.tables.columns import TableColumns
-from so2docs.extensions.tables.options import RowOptions, SomeTables, SqlSystem, TableOptions
+from so2docs.extensions.tables.options import RowOptions, SomeTables, TableOptions
 from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.selection import RowSelection
 from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, loading_script
@@ -42,7 +42,6 @@ from so2docs.plugin import (
     Output,
     Product,
     Provenance,
-    Shown,
     Source,
     flag,
     make_record,
@@ -110,9 +109,26 @@ class TableFiles(Product[list[FlatTable]]):
 
     def make(self, files: NewFiles) -> list[FlatTable]:
         """Write the tables, and return their counts; the files of an earlier run are removed."""
-        files.outdate(self.path, _strays_path(self.path))
-        writer = self._open_writer(files, self.path)
-        return self.run.write(self.path, self.files, writer, files)
+        strays_path = side_file(self.path, f"{STRAYS}.gz")
+        files.outdate(self.path, strays_path)
+        strays = Output(files, strays_path, "gzip")
+        results = [FlatTable(file.table.name, self.path) for file in self.files]
+        with closing(self._open_writer(files, self.path)) as writer:
+            for file, table in zip(self.files, results, strict=True):
+                writer.begin(TableColumns(file.table))
+                for segments, stray_segments in self.run.read(file, table, writer.open_encoder):
+                    for segment in segments:
+                        writer.append(segment)
+                    for segment in stray_segments:
+                        strays.append(segment)
+            if strays.journal.count:
+                strays.seal()
+            size = writer.finish(self.run.reader.workers)
+            for table in results:
+                table.bytes = size
+                table.repeated = writer.repeated[table.name]
+                table.written -= table.repeated
+        return results
 
     def counts(self, result: list[FlatTable]) -> dict[str, Any]:
         """Return the counts of each table, without its path, which depends on the call."""
@@ -162,7 +178,9 @@ def tables(
         )
     if (package := ENCODERS[options.format].needs) is not None:
         require_packages(flag("format", options.format), package, extra="parquet")
-    dialect = None if options.load is None else _find_dialect(options.load)
+    dialect = None if options.load is None else DIALECTS[options.load]
+    if dialect is not None:
+        _check_null(dialect)
     script = os.path.join(where, LOAD_SQL)
     if dialect is not None and os.path.exists(script) and not options.force:
         check_own(script, SCRIPT)
@@ -194,7 +212,6 @@ def write_tables(
         folder: Folder of the files, and for temporary files, unless the options have one.
     """
     begun, report = time.perf_counter(), TablesReport(folder)
-    settings, progress = for_workers(options)
     # A repeated call skips files that are complete, of which a database is one.
     with resumable(lambda: len(targets) > 1 and bool(report)):
         for target in targets:
@@ -202,8 +219,7 @@ def write_tables(
             if target.results is not None:
                 target.clean_up()
         pending = [file for target in targets if target.results is None for file in target.files]
-        opened = open_run(source, settings, pending, read_first, folder=folder, progress=progress)
-        with opened as run:
+        with open_run(source, options, pending, read_first, folder) as run:
             report.jobs = run.reader.workers.jobs
             try:
                 missing = [target for target in targets if target.results is None]
@@ -259,11 +275,6 @@ def _build_all(dump: str, targets: list[TableFiles], run: TableRun, options: Som
             raise
 
 
-def for_workers(options: RowOptions) -> tuple[RowOptions, Shown]:
-    """Take the progress from the options, because workers may be unable to import a function."""
-    return replace(options, core=choose_core(options.core), progress=False), options.progress
-
-
 def find_files(
     source: Source, options: RowOptions, only: Sequence[str]
 ) -> tuple[list[TableFile], list[TableFile]]:
@@ -280,20 +291,20 @@ def open_run(
     options: RowOptions,
     pending: list[TableFile],
     read_first: list[TableFile],
-    *,
-    folder: str | None,
-    progress: Shown,
+    folder: str | None = None,
 ) -> Iterator[TableRun]:
     """Start workers to read tables, and find the rows to keep.
 
     Args:
         source: The dump.
-        options: The options, for workers.
+        options: The options.
         pending: Tables to read.
         read_first: Tables that are read before for filters or the date.
         folder: Folder for temporary files, unless the options have one.
-        progress: Show a progress bar.
     """
+    progress = options.progress
+    # For workers, which may be unable to import a function that shows progress.
+    options = replace(options, core=choose_core(options.core), progress=False)
     with (
         temporary_folder(options.work_dir or folder) as work,
         start_reader(pending, work, jobs=options.jobs, progress=progress) as reader,
@@ -319,22 +330,16 @@ def open_run(
         yield TableRun(options, selections, reader, work, restored, source.published_host())
 
 
-def _find_dialect(system: SqlSystem) -> Dialect:
-    """Return the dialect of a database system.
-
-    Raises:
-        OptionError: pyarrow cannot write the files for this system.
-    """
+def _check_null(dialect: Dialect) -> None:
+    """Raise `OptionError` if pyarrow cannot write the files for a database system."""
     import pyarrow
     from pyarrow.csv import WriteOptions
 
-    dialect = DIALECTS[system]
     if dialect.null and not hasattr(WriteOptions, "null_string"):
         raise OptionError(
             f"{flag('load', dialect.name)} needs a newer pyarrow than {pyarrow.__version__}; "
             "install it with: pip install --upgrade pyarrow"
         )
-    return dialect
 
 
 def _targets(
@@ -368,7 +373,7 @@ def list_inputs(read_first: list[TableFile], files: list[TableFile]) -> list[Fil
 
 @dataclass(frozen=True, slots=True)
 class TableRun:
-    """Reads tables and writes their files.
+    """Reads tables for their files.
 
     Attributes:
         options: The options.
@@ -385,29 +390,6 @@ class TableRun:
     work: str
     restored: RestoredPosts | None
     host: str | None
-
-    def write(
-        self, path: str, tables: list[TableFile], writer: TableWriter, files: NewFiles
-    ) -> list[FlatTable]:
-        """Write tables to the file at a path, under temporary names, and return their counts."""
-        strays = Output(files, _strays_path(path), "gzip")
-        results = [FlatTable(file.table.name, path) for file in tables]
-        with closing(writer):
-            for file, table in zip(tables, results, strict=True):
-                writer.begin(TableColumns(file.table))
-                for segments, stray_segments in self.read(file, table, writer.open_encoder):
-                    for segment in segments:
-                        writer.append(segment)
-                    for segment in stray_segments:
-                        strays.append(segment)
-            if strays.journal.count:
-                strays.seal()
-            size = writer.finish(self.reader.workers)
-            for table in results:
-                table.bytes = size
-                table.repeated = writer.repeated[table.name]
-                table.written -= table.repeated
-        return results
 
     def read(
         self, file: TableFile, table: FlatTable, open_encoder: OpenEncoder
@@ -448,8 +430,3 @@ class TableRun:
             for result in results:
                 yield result.tally, result.value
             table.repaired_characters += dump.repaired
-
-
-def _strays_path(path: str) -> str:
-    """Return the path of the side file with the strays of a table."""
-    return side_file(path, f"{STRAYS}.gz")

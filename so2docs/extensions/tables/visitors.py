@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from so2docs.extensions.tables.columns import (
-    SLICE_BYTES,
-    Batch,
-    TableColumns,
-    TextRow,
-    why_stray,
-)
+from so2docs.extensions.tables.columns import SLICE_BYTES, Batch, TableColumns
 from so2docs.extensions.tables.options import RowOptions
 from so2docs.extensions.tables.selection import RowSelection
 from so2docs.extensions.tables.writing import LEVEL, Encoder
@@ -21,11 +15,11 @@ from so2docs.parse import bodies
 from so2docs.parse.core import Added
 from so2docs.parse.keys import BY_OPTED_OUT
 from so2docs.parse.opt_outs import OptOuts
-from so2docs.parse.posts import malformed_line, stray_line
-from so2docs.parse.rows import Malformed
+from so2docs.parse.posts import READ, malformed_line, stray_line
+from so2docs.parse.rows import Malformed, TextRow
 from so2docs.plugin import POSTS
 from so2docs.scan.chunk import Visitor
-from so2docs.schema import OTHER, Table
+from so2docs.schema import INTEGER, OTHER, Table
 
 _UNKNOWN_BEFORE = {
     "comments": ("Score",),
@@ -74,10 +68,11 @@ class BatchVisitor(Visitor):
         for row in self._opt_outs.filter(rows, self.tally):
             if BY_OPTED_OUT in row:
                 self.tally.filtered += 1
-            elif reason := why_stray(row, "Id", self.table.row):
-                self.leave_out(reason, stray_line(reason, row))
-            else:
+            elif READ[INTEGER](row.get("Id", "")) is not None:
                 usable.append(row)
+            else:
+                reason = f"{self.table.row}_{'invalid' if 'Id' in row else 'missing'}_id"
+                self.leave_out(reason, stray_line(reason, row))
         if usable:
             self.add_batch(self.columns.from_rows(usable))
 

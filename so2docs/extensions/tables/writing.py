@@ -116,7 +116,7 @@ class LinesEncoder(Encoder):
 
     def __init__(self, columns: TableColumns, compression: Compression | None = None) -> None:
         super().__init__(columns, compression)
-        self._lines, self._count = bytearray(), 0
+        self._lines = bytearray()
 
     def lines(self, batch: Batch) -> bytes:
         """Encode each row as a line."""
@@ -124,12 +124,11 @@ class LinesEncoder(Encoder):
 
     def add(self, batch: Batch) -> None:
         """Encode each row as a line."""
-        self._count += len(batch)
         self._lines += self.lines(batch)
 
     def segments(self) -> list[Segment]:
         """Return one segment of compressed lines."""
-        return [self.segment(bytes(self._lines), documents=self._count)] if self._count else []
+        return [self.segment(bytes(self._lines))] if self._lines else []
 
 
 class JsonLinesEncoder(LinesEncoder):
