@@ -111,11 +111,11 @@ def _front_matter(
     infos = [_dataset_info(*entry, has_features=not is_by_site) for entry in full.items()]
     for output in outputs:
         if (recipe := output.recipe) and recipe.files:
-            from so2docs.extensions.recipes.record_sets import list_configurations, list_sizes
+            from so2docs.extensions.recipes.record_sets import describe_files
 
             files = output.manifest.files
             counts = {file.name: (file.bytes, output.count([file.name])) for file in files}
-            configs, infos = list_configurations(recipe), list_sizes(recipe, counts)
+            configs, infos = describe_files(recipe, counts)
     return {
         "license": [name.lower().replace(" ", "-") for name in _licenses(outputs)],
         "language": sorted({site_language(output.manifest.site or "") for output in outputs}),

@@ -293,26 +293,18 @@ class PairMetadata(posts.Metadata):
     rejected: Annotated[posts.Side, f"{_ABOUT_ANSWER} that is worse"]
 
 
-class Pair(TypedDict):
-    """A record of `pairs`."""
-
-    prompt: Annotated[str, "question: title and body"]
-    chosen: Annotated[str, "better answer"]
-    rejected: Annotated[str, "worse answer"]
-    score_chosen: Annotated[int, "score of the better answer, like `pm_score` of `preferences`"]
-    score_rejected: Annotated[int, "score of the worse answer, like `pm_score` of `preferences`"]
-    metadata: Annotated[PairMetadata, _ABOUT_RECORD]
-
-
-class PairOfMessages(TypedDict):
-    """A record of `pairs` with `form=conversational`."""
-
-    prompt: Annotated[list[Message], "question: title and body"]
-    chosen: Annotated[list[Message], "better answer"]
-    rejected: Annotated[list[Message], "worse answer"]
-    score_chosen: Annotated[int, "score of the better answer, like `pm_score` of `preferences`"]
-    score_rejected: Annotated[int, "score of the worse answer, like `pm_score` of `preferences`"]
-    metadata: Annotated[PairMetadata, _ABOUT_RECORD]
+def _pair_of(text: Any) -> Any:
+    """Make the `TypedDict` of a record of `pairs` whose texts have this type."""
+    score_of = "score of the {} answer, like `pm_score` of `preferences`"
+    columns = {
+        "prompt": Annotated[text, "question: title and body"],
+        "chosen": Annotated[text, "better answer"],
+        "rejected": Annotated[text, "worse answer"],
+        "score_chosen": Annotated[int, score_of.format("better")],
+        "score_rejected": Annotated[int, score_of.format("worse")],
+        "metadata": Annotated[PairMetadata, _ABOUT_RECORD],
+    }
+    return TypedDict("Pair", columns)  # type: ignore[operator]
 
 
 class Attribution(posts.Metadata):
@@ -338,7 +330,7 @@ PAIRS = replace(
     QA,
     name="pairs",
     function=pairs,
-    record=Pair,
+    record=_pair_of(str),
     min_answers=2,
     settings=(
         Setting(
@@ -355,7 +347,7 @@ PAIRS = replace(
         replace(BEST, help="Use only pairs whose better answer is the best of all."),
     ),
     variants={
-        "form=conversational": {"function": conversational, "record": PairOfMessages},
+        "form=conversational": {"function": conversational, "record": _pair_of(list[Message])},
         "form=paired": {
             "function": paired,
             "record": Paired,

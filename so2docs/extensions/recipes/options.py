@@ -52,9 +52,26 @@ class RecipeChoice:
     has_metadata: bool = True
 
     @property
+    @cache  # noqa: B019
     def recipe(self) -> Recipe:
         """The chosen recipe, with the settings and the changes to its columns applied."""
-        return _resolve(self)
+        recipe = find_recipe(self.spec)
+        settings = dict(self.settings)
+        given = {f"{name}={value}" for name, value in settings.items()}
+        if self.accepted:
+            given.add("accepted")
+        for key, changes in recipe.variants.items():
+            if key in given:
+                settings.pop(key.partition("=")[0], None)
+                recipe = replace(recipe, **changes)
+        if BEST in recipe.settings and settings.pop(BEST.name, False):
+            recipe = replace(recipe, answers="best")
+        return replace(
+            recipe,
+            function=partial(recipe.function, **settings) if settings else recipe.function,
+            later_until=settings.get(QUERIES_UNTIL.name),
+            has_metadata=self.has_metadata,
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -68,27 +85,6 @@ class RecipeChoice:
         path = inspect.getsourcefile(module)
         source = Path(path).read_bytes() if path else b""
         return f"{name} {hashlib.sha256(source).hexdigest()[:12]}"
-
-
-@cache
-def _resolve(choice: RecipeChoice) -> Recipe:
-    recipe = find_recipe(choice.spec)
-    settings = dict(choice.settings)
-    given = {f"{name}={value}" for name, value in settings.items()}
-    if choice.accepted:
-        given.add("accepted")
-    for key, changes in recipe.variants.items():
-        if key in given:
-            settings.pop(key.partition("=")[0], None)
-            recipe = replace(recipe, **changes)
-    if BEST in recipe.settings and settings.pop(BEST.name, False):
-        recipe = replace(recipe, answers="best")
-    return replace(
-        recipe,
-        function=partial(recipe.function, **settings) if settings else recipe.function,
-        later_until=settings.get(QUERIES_UNTIL.name),
-        has_metadata=choice.has_metadata,
-    )
 
 
 def choose_recipe(
@@ -269,10 +265,9 @@ class RecipeOptions(TransformOptions):
         self, documents: Iterable[Document], counts: RowCounts, options: Options
     ) -> Iterable[Document]:
         """Make the records of documents, and count them."""
-        recipe = self.transform
         from so2docs.extensions.recipes.records import make_records  # Only needed in workers.
 
-        return make_records(documents, counts, options, recipe, apart=self.without_linked)
+        return make_records(self, documents, counts, options)
 
     def finish(
         self, names: OutputPaths, files: NewFiles, provenance: Provenance, report: Report

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from so2docs.escape import to_yaml
-from so2docs.extensions.recipes.recipe import Recipe, SetFile
+from so2docs.extensions.recipes.recipe import Recipe
 from so2docs.output.paths import OutputPaths
 from so2docs.plugin import NewFiles, Output, Provenance, Report
 
@@ -62,11 +62,12 @@ def finish_set(
 
 def _readme_text(recipe: Recipe, report: Report, sizes: Mapping[str, tuple[int, int]]) -> str:
     """Return the text of the `README.md` of a set, whose front matter names the configurations."""
+    configurations, infos = describe_files(recipe, sizes)
     front_matter = {
         "license": ["cc-by-sa-4.0", "cc-by-sa-3.0", "cc-by-sa-2.5"],
-        "configs": list_configurations(recipe),
+        "configs": configurations,
         "task_categories": list(recipe.tasks),
-        "dataset_info": list_sizes(recipe, sizes),
+        "dataset_info": infos,
     }
     lines = ["---", f"# Written by so2docs --recipe {recipe.name}.", *to_yaml(front_matter), "---"]
     dates = ""
@@ -76,44 +77,38 @@ def _readme_text(recipe: Recipe, report: Report, sizes: Mapping[str, tuple[int, 
     return "\n".join([*lines, recipe.about + _LICENSE + dates])
 
 
-def list_configurations(recipe: Recipe) -> list[dict[str, Any]]:
-    """Return the configurations of a set in the form of the front matter of a dataset card."""
-    return [
-        {
-            "config_name": file.configuration,
-            **({"default": True} if file.configuration == "default" else {}),
-            "data_files": [{"split": file.split, "path": name}],
-        }
-        for name, file in _list_files(recipe)
-    ]
+def describe_files(
+    recipe: Recipe, sizes: Mapping[str, tuple[int, int]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the configurations of a set and their sizes, as the front matter of a card has them.
 
-
-def list_sizes(recipe: Recipe, sizes: Mapping[str, tuple[int, int]]) -> list[dict[str, Any]]:
-    """Return the sizes of the configurations of a set in the form of the front matter of a card.
-
-    `datasets` loads its copy of another set at the same path unless the front matter differs.
+    The default configuration is first. `datasets` loads its copy of another set at the same path
+    unless the front matter differs.
 
     Args:
         recipe: The recipe of the set.
         sizes: Number of bytes and of records of each file, by name.
     """
-    return [
-        {
-            "config_name": file.configuration,
-            "splits": [
-                {"name": file.split, "num_bytes": sizes[name][0], "num_examples": sizes[name][1]}
-            ],
-            "download_size": sizes[name][0],
-            "dataset_size": sizes[name][0],
-        }
-        for name, file in _list_files(recipe)
-    ]
-
-
-def _list_files(recipe: Recipe) -> list[tuple[str, SetFile]]:
-    """List the files that are configurations, the default one first."""
+    configurations: list[dict[str, Any]] = []
+    infos: list[dict[str, Any]] = []
     files = [(name, file) for name, file in recipe.files.items() if file is not None]
-    return sorted(files, key=lambda entry: entry[1].configuration != "default")
+    for name, file in sorted(files, key=lambda entry: entry[1].configuration != "default"):
+        size, count = sizes[name]
+        default = {"default": True} if file.configuration == "default" else {}
+        data_files = [{"split": file.split, "path": name}]
+        splits = [{"name": file.split, "num_bytes": size, "num_examples": count}]
+        configurations.append(
+            {"config_name": file.configuration, **default, "data_files": data_files}
+        )
+        infos.append(
+            {
+                "config_name": file.configuration,
+                "splits": splits,
+                "download_size": size,
+                "dataset_size": size,
+            }
+        )
+    return configurations, infos
 
 
 _LICENSE = """

@@ -7,7 +7,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -24,6 +24,9 @@ from so2docs.options.table import Options
 from so2docs.options.transform import METADATA
 from so2docs.parse import bodies
 from so2docs.parse.core import contains
+
+if TYPE_CHECKING:
+    from so2docs.extensions.recipes.options import RecipeOptions
 
 
 class RecordMaker:
@@ -176,22 +179,13 @@ def _is_linked_elsewhere(json: bytes, label: str, ends: list[tuple[str, int]]) -
 
 
 def make_records(
-    nested: Iterable[Document],
-    counts: RowCounts,
-    options: Options,
-    recipe: Recipe,
-    *,
-    apart: bool,
+    records: RecipeOptions, nested: Iterable[Document], counts: RowCounts, options: Options
 ) -> Iterator[Document]:
-    """Yield the records of a recipe, or documents with an attribution; count them.
+    """Yield the records of a recipe, or documents with an attribution: see `RecipeOptions.apply`.
 
-    Args:
-        nested: The documents.
-        counts: Counts to add to.
-        options: Options of the conversion.
-        recipe: The recipe.
-        apart: Whether questions with a link to a question in another share are left out.
+    Questions with a link to a question in another share are left out on request.
     """
+    recipe, apart = records.transform, records.without_linked
     host = options.site if recipe.attributed else None
     convert_body = bodies.converter(options.later_body, options.core, options.site)
     is_text = bool(recipe.name) and options.later_body == "text"

@@ -15,7 +15,7 @@ from support.readers import import_reader
 import so2docs
 from so2docs.extensions.recipes.beir import BEIR
 from so2docs.extensions.recipes.catalog import NAMES, load_recipe
-from so2docs.extensions.recipes.record_sets import list_configurations
+from so2docs.extensions.recipes.record_sets import describe_files
 
 # Warnings of the programs are not ours.
 pytestmark = [pytest.mark.readers, pytest.mark.filterwarnings("default")]
@@ -141,7 +141,7 @@ def test_hugging_face_loads_a_retrieval_set(
 ) -> None:
     folder = tmp_path / "set"
     so2docs.convert(dump, folder, recipe="beir", card=card)
-    for configuration in list_configurations(BEIR):
+    for configuration in describe_files(BEIR, dict.fromkeys(BEIR.files, (0, 0)))[0]:
         name, (file,) = configuration["config_name"], configuration["data_files"]
         loaded = load_dataset(str(folder), name, split=file["split"]).to_list()
         assert loaded == jsonl(folder / file["path"])
