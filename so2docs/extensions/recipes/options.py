@@ -267,7 +267,8 @@ class RecipeOptions(TransformOptions):
         """Make the records of documents, and count them."""
         from so2docs.extensions.recipes.records import make_records  # Only needed in workers.
 
-        return make_records(self, documents, counts, options)
+        apart = self.without_linked
+        return make_records(self.transform, documents, counts, options, apart=apart)
 
     def finish(
         self, names: OutputPaths, files: NewFiles, provenance: Provenance, report: Report

@@ -7,7 +7,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -24,9 +24,6 @@ from so2docs.options.table import Options
 from so2docs.options.transform import METADATA
 from so2docs.parse import bodies
 from so2docs.parse.core import contains
-
-if TYPE_CHECKING:
-    from so2docs.extensions.recipes.options import RecipeOptions
 
 
 class RecordMaker:
@@ -179,13 +176,12 @@ def _is_linked_elsewhere(json: bytes, label: str, ends: list[tuple[str, int]]) -
 
 
 def make_records(
-    records: RecipeOptions, nested: Iterable[Document], counts: RowCounts, options: Options
+    recipe: Recipe, nested: Iterable[Document], counts: RowCounts, options: Options, *, apart: bool
 ) -> Iterator[Document]:
     """Yield the records of a recipe, or documents with an attribution: see `RecipeOptions.apply`.
 
-    Questions with a link to a question in another share are left out on request.
+    If `apart`, questions with a link to a question in another share are left out.
     """
-    recipe, apart = records.transform, records.without_linked
     host = options.site if recipe.attributed else None
     convert_body = bodies.converter(options.later_body, options.core, options.site)
     is_text = bool(recipe.name) and options.later_body == "text"
