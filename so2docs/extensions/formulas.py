@@ -29,6 +29,9 @@ _OPENING = {
 _CLOSING = {"$": "$", "$$": "$$", r"\$": r"\$", r"\(": r"\)", r"\[": r"\]"}
 _INSIDE = re.compile(r"\\begin\{[^{}]{1,20}\}|\\end\{[^{}]{1,20}\}|\\.|\$\$?|[{}]", re.DOTALL)
 
+_RARE = ("\\(", "\\[", "\\begin{")
+"""Delimiters that are rare in other texts."""
+
 _HOSTS = {
     "$": """ai astronomy aviation bioinformatics biology chemistry cogsci cs cseducators
         cstheory datascience dsp earthscience economics engineering hsm
@@ -90,23 +93,12 @@ def _has_unmarked_formulas(body: str) -> bool:
     the opening delimiter or precedes the closing one, and no letter or digit follows the closing
     one: `$HOME_DIR and $PATH` is not a formula. A formula between other delimiters has a command.
     """
-    if not _may_have_formulas(body):
+    if body.count("$") < 2 and not any(sign in body for sign in _RARE):
         return False
-    text = _CODE.sub("<code>", body)
-    return _may_have_formulas(text) and any(map(_has_formula, _TAG.split(text)))
-
-
-def _may_have_formulas(text: str) -> bool:
-    """Whether a body has two dollar signs, or one delimiter that is rare in other texts."""
-    first = text.find("$")
-    if first >= 0 and text.find("$", first + 1) >= 0:
-        return True
-    return "\\" in text and ("\\(" in text or "\\[" in text or "\\begin{" in text)
+    return any(map(_has_formula, _TAG.split(_CODE.sub("<code>", body))))
 
 
 def _has_formula(text: str) -> bool:
-    if not _may_have_formulas(text):
-        return False
     at = 0
     for piece in pieces(text, "$"):
         at += len(piece.text)

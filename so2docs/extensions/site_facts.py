@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-_LICENSES = (("2018-05-02", "4.0"), ("2011-04-08", "3.0"), ("", "2.5"))
-"""Versions of CC BY-SA, the latest first, each with the first day (UTC) on which content was
-licensed under it: https://stackoverflow.com/help/licensing."""
+LICENSES = {"CC BY-SA 4.0": "2018-05-02", "CC BY-SA 3.0": "2011-04-08", "CC BY-SA 2.5": ""}
+"""All licences, the latest first, each with the first day (UTC) on which content was licensed under
+it (empty for the oldest): https://stackoverflow.com/help/licensing."""
 
-_NAME = "CC BY-SA "
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
@@ -16,20 +15,13 @@ def license_at(date: object) -> str | None:
     """Return the licence, such as `CC BY-SA 4.0`, of content created on a date; None if unknown."""
     if not isinstance(date, str) or not _DAY.match(date):
         return None
-    return _NAME + next(version for start, version in _LICENSES if date >= start)
+    return next(name for name, start in LICENSES.items() if date >= start)
 
 
 def license_url(name: str) -> str | None:
     """Return the URL of a licence named as in `ContentLicense`; None if dumps do not use it."""
-    version = name.removeprefix(_NAME)
-    if name == version or version not in {licence for _, licence in _LICENSES}:
-        return None
-    return f"https://creativecommons.org/licenses/by-sa/{version}/"
-
-
-def licenses() -> list[tuple[str, str]]:
-    """Return all licences, the latest first, each with its first day (empty for the oldest)."""
-    return [(_NAME + version, start) for start, version in _LICENSES]
+    version = name.removeprefix("CC BY-SA ")
+    return f"https://creativecommons.org/licenses/by-sa/{version}/" if name in LICENSES else None
 
 
 _LANGUAGES = {"es.stackoverflow", "ja.stackoverflow", "pt.stackoverflow", "ru.stackoverflow",

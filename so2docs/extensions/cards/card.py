@@ -24,7 +24,7 @@ from so2docs.extensions.cards.outputs import (
     find_outputs,
     folder_of_card,
 )
-from so2docs.extensions.cards.readme import START, readme_text, title_of
+from so2docs.extensions.cards.readme import START, readme_text
 from so2docs.options.table import Options
 from so2docs.output.new_files import FOR_SMALL_FILES
 from so2docs.output.part_files import CARD, check_folder, check_replaceable
@@ -125,7 +125,10 @@ def write_card(folder: str, *, force: bool) -> str:
             raise NothingToDescribeError(
                 f"{folder or '.'}: no card is written, since no output in it has a document"
             )
-        text = readme_text(title_of(outputs), _by_configuration(outputs))
+        names = [o.folder or OutputPaths(o.manifest.output, None).stem for o in outputs]
+        if len(set(names)) < len(names):  # Two configurations would have the same name.
+            names = [output.name for output in outputs]
+        text = readme_text(dict(zip(names, outputs, strict=True)))
         made = {card: printable(text).encode(), sums: checksums(outputs)}
         if any(_read(path) != data for path, data in made.items()):
             for path, data in made.items():
@@ -168,14 +171,6 @@ def checksums(outputs: Iterable[DescribedOutput]) -> bytes:
             mark = "" if escaped == name else "\\"
             lines.append(f"{mark}{file.sha256}  {escaped}\n")
     return os.fsencode("".join(lines))  # Names need not be UTF-8.
-
-
-def _by_configuration(outputs: list[DescribedOutput]) -> dict[str, DescribedOutput]:
-    """Name the configuration of each output: its site or stem, or its path if two are the same."""
-    names = [output.folder or OutputPaths(output.manifest.output, None).stem for output in outputs]
-    if len(set(names)) < len(names):
-        names = [output.name for output in outputs]
-    return dict(zip(names, outputs, strict=True))
 
 
 def describe_existing(output: str, *, force: bool = False) -> str:

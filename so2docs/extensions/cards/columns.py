@@ -99,8 +99,12 @@ def describe_columns(
     rows = ["| column | type | meaning |", "|---|---|---|"]
     for path, name, kind in _list_columns(schema):
         type_ = "date" if has_dates and name in DATES else _type(kind)
-        usual = "" if is_own else MEANINGS.get(path) or MEANINGS.get(name, "")
-        meaning = _describe(kind, usual).replace("|", r"\|")
+        meaning = "" if is_own else MEANINGS.get(path) or MEANINGS.get(name, "")
+        if "const" in kind:
+            meaning = "name of the site, from `--site-field`"
+        elif "description" in kind:
+            meaning = for_html(" ".join(str(kind["description"]).split()))
+        meaning = meaning.replace("|", r"\|")
         rows.append(f"| `{path}` | {type_} | {meaning} |")
     return "\n".join(rows)
 
@@ -114,14 +118,6 @@ def _list_columns(
         # Votes have 36 types, which are not listed.
         if not prefix and name != "Votes":
             yield from _list_columns(kind.get("items", kind), f"{name}.")
-
-
-def _describe(schema: Mapping[str, Any], usual: str) -> str:
-    if "const" in schema:
-        return "name of the site, from `--site-field`"
-    if "description" in schema:
-        return for_html(" ".join(str(schema["description"]).split()))
-    return usual
 
 
 def _type(schema: Mapping[str, Any]) -> str:

@@ -127,15 +127,11 @@ def _name(output: str) -> str:
     return os.path.basename(os.path.abspath(folder)) if name == RECORDS else name
 
 
-def is_record_set(path: str) -> bool:
-    """Whether a path is the folder of a record set: several files by one recipe."""
-    records = os.path.join(path, RECORDS)
-    return any(os.path.exists(side_file(records, kind)) for kind in (RECORD, MANIFEST))
-
-
 def locate(output: str) -> str:
     """Return the path after which side files are named: the output, or a set's records file."""
-    return os.path.join(output, RECORDS) if is_record_set(output) else output
+    records = os.path.join(output, RECORDS)
+    is_set = any(os.path.exists(side_file(records, kind)) for kind in (RECORD, MANIFEST))
+    return records if is_set else output
 
 
 def manifest_path(output: str) -> str:

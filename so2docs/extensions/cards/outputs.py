@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from so2docs.extensions.cards.manifest import Manifest, load, recipe_of
-from so2docs.options.split import parse_split
 from so2docs.output.part_files import MANIFEST
 from so2docs.output.paths import OutputPaths
 
@@ -73,8 +72,7 @@ class DescribedOutput:
     @property
     def splits(self) -> dict[str, list[str]]:
         """The names of the files by split: one split for each share, or `train` alone."""
-        split = parse_split("split", self.manifest.options.get("split"))
-        names = [name for name, _ in split.ends]
+        names = re.findall(r"(\w+)=", self.manifest.options.get("split") or "")
         splits: dict[str, list[str]] = {name: [] for name in names}
         for file in self.manifest.files:
             ends = (name for name in names if re.search(rf"-{re.escape(name)}\.[^/]*$", file.name))

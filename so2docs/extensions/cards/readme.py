@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from so2docs.escape import to_yaml
@@ -17,18 +17,20 @@ from so2docs.extensions.cards.columns import describe_columns
 from so2docs.extensions.cards.manifest import Manifest
 from so2docs.extensions.cards.outputs import TRAIN, DescribedOutput
 from so2docs.extensions.json_schema import describe_record
-from so2docs.extensions.site_facts import license_at, licenses, site_language
+from so2docs.extensions.site_facts import LICENSES, license_at, site_language
 from so2docs.options.option import WHOLE
 from so2docs.options.request import recorded_options
 from so2docs.options.table import OPTIONS, Options
 from so2docs.plugin import on_one_line, plural
-from so2docs.report import is_before
 
 START = b"---\n# Written by so2docs"
 """First bytes of a card, by which so2docs knows its own."""
 
-_SIZES = {3: "n<1K", 4: "1K<n<10K", 5: "10K<n<100K", 6: "100K<n<1M", 7: "1M<n<10M", 8: "10M<n<100M"}
-"""Size categories by their largest power of ten."""
+_SIZES = (
+    *("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B"),
+    "n>1B",
+)
+"""Size categories by the number of digits, from three to ten."""
 
 _TASKS = ("question-answering",)
 """Task categories of documents, from https://huggingface.co/tasks."""
@@ -60,7 +62,7 @@ and pass adaptations on under the same or a compatible licence.
 """
 
 
-def title_of(outputs: list[DescribedOutput]) -> str:
+def title_of(outputs: Collection[DescribedOutput]) -> str:
     """Make a title from the sites' names (or their number, if above three) and the recipes."""
     sites = dict.fromkeys(o.manifest.site or o.folder or o.manifest.input[0].name for o in outputs)
     recipes = dict.fromkeys(o.manifest.counts["recipe"] for o in outputs)
@@ -69,9 +71,9 @@ def title_of(outputs: list[DescribedOutput]) -> str:
     return f"{name}: {kinds}" if len(recipes) < 4 else name
 
 
-def readme_text(title: str, outputs: Mapping[str, DescribedOutput]) -> str:
+def readme_text(outputs: Mapping[str, DescribedOutput]) -> str:
     """Return the text of the card for these outputs, by the name of their configurations."""
-    builder = _choose_builder(outputs.values())
+    title, builder = title_of(outputs.values()), _choose_builder(outputs.values())
     # Leave out empty outputs: they have no columns, so other outputs would not load.
     full = {
         name: output
@@ -116,13 +118,14 @@ def _front_matter(
             files = output.manifest.files
             counts = {file.name: (file.bytes, output.count([file.name])) for file in files}
             configs, infos = describe_files(recipe, counts)
+    digits = len(str(sum(output.documents for output in outputs)))
     return {
         "license": [name.lower().replace(" ", "-") for name in _licenses(outputs)],
         "language": sorted({site_language(output.manifest.site or "") for output in outputs}),
         "pretty_name": title,
         "task_categories": list(dict.fromkeys(task for names in tasks for task in names)),
         "tags": ["stack-exchange", "question-answering", "so2docs"],
-        "size_categories": [_size_category(sum(output.documents for output in outputs))],
+        "size_categories": [_SIZES[min(max(digits - 3, 0), len(_SIZES) - 1)]],
         "configs": configs,
         "dataset_info": infos,
     }
@@ -130,19 +133,13 @@ def _front_matter(
 
 def _licenses(outputs: Iterable[DescribedOutput]) -> list[str]:
     """List the licences of the dates in the dumps, the latest first; all if dates are unknown."""
-    names = [name for name, _ in licenses()]
+    names = [*LICENSES]
     found = set[str]()
     for counts in (output.manifest.counts for output in outputs):
         newest = license_at(counts.get("last_day")) or names[0]
         oldest = license_at(counts.get("first_day")) or names[-1]
         found.update(name for name in names if oldest <= name <= newest)
     return sorted(found, reverse=True)
-
-
-def _size_category(count: int) -> str:
-    if count >= 10**9:
-        return "n>1B"
-    return next((name for power, name in _SIZES.items() if count < 10**power), "100M<n<1B")
 
 
 def _full_splits(output: DescribedOutput) -> dict[str, list[str]]:
@@ -242,7 +239,7 @@ def _notes(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
             later = output.manifest.options.get("settings", {}).get("queries_until")
             last_row: str = output.manifest.counts.get("last_row") or ""
             end = ""
-            if is_before(last_row, as_of):
+            if last_row and last_row[: len(as_of)] < as_of:
                 end = f" The latest row of that dump is of {last_row[:10]}."
             queries = f" Queries come from questions asked later, until {later}." if later else ""
             yield (

@@ -96,8 +96,6 @@ def sum_up(question: Row, base: str) -> tuple[list[str], list[Author]]:
 
 def _parts(post: Row) -> Sequence[Row]:
     """Return a post, and its nested rows with a text by users."""
-    if "Comments" not in post and "History" not in post:
-        return (post,)
     return [post, *_rows(post, "Comments"), *_revisions(post)]
 
 

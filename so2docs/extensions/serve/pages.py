@@ -32,7 +32,7 @@ from so2docs.extensions.serve.store import (
     Store,
     search,
 )
-from so2docs.extensions.site_facts import licenses
+from so2docs.extensions.site_facts import LICENSES
 
 _TAGS = 12
 
@@ -285,7 +285,7 @@ class Pages:
             "rows": about.rows,
             "missing": [name for table, name in _TABLES.items() if not self.store.has(table)],
             "so2docs": about.record.version,
-            "licenses": licenses(),
+            "licenses": LICENSES.items(),
         }
         return self._answer("about.html", values)
 
