@@ -167,7 +167,7 @@ def application(stores: dict[str, Store], *, local: bool) -> Guard:
     }
     hosts = {pages.store.about.host: pages for pages in sites.values() if pages.store.about.host}
     for pages in sites.values():
-        pages.sites = hosts
+        pages.sites = hosts | pages.sites  # Of itself also if its database names no host.
 
     routes: list[Any] = [Mount("/static", StaticFiles(directory=_STATIC), name="static")]
     for base, pages in sites.items():

@@ -73,27 +73,16 @@ def _depth(tex: str) -> int:
     )
 
 
-# The page's content security policy forbids `style` attributes, so styles of cells become classes,
-# colours become attributes of MathML, and other styles are removed.
+# The page's content security policy forbids `style` attributes, so colours become attributes of
+# MathML, and other styles become classes, such as `width-50` for `width: 50%`.
 _STYLE = re.compile(r' style="([^"]*)"')
-_CLASSES = {
-    "text-align: left": "cell-left",
-    "text-align: right": "cell-right",
-    "padding-left: 0": "cell-joined-left",
-    "padding-right: 0": "cell-joined-right",
-    "padding-left:1em": "cell-apart",
-    "border-right: 0.05em solid currentcolor": "line-right",
-    "border-left: 0.05em solid currentcolor": "line-left",
-    "border-top: 0.05em solid currentcolor": "line-top",
-    "width: 100%": "wide",
-    "width: 50%": "half",
-}
 
 
 def _style(match: re.Match[str]) -> str:
     rules = [rule.strip() for rule in match[1].split(";")]
-    classes = " ".join(_CLASSES[rule] for rule in rules if rule in _CLASSES)
     colour = next((rule[6:].strip() for rule in rules if rule.startswith("color:")), "")
+    others = (rule for rule in rules if rule and not rule.startswith("color:"))
+    classes = " ".join(re.sub("[^a-z0-9]+", "-", rule).strip("-") for rule in others)
     attribute = f' class="{classes}"' if classes else ""
     return attribute + (
         f' mathcolor="{colour}"' if re.fullmatch(r"#[0-9A-Fa-f]{6}", colour) else ""

@@ -113,7 +113,8 @@ class Pages:
         return [Route(path, handler) for path, handler in table.items()]
 
     def _answer(self, template: str, values: Values) -> Response:
-        return _answer(self._environment, template, self.common() | values)
+        page = self._environment.get_template(template)
+        return HTMLResponse(page.render(self.common() | values))
 
     def _list(
         self, name: str, rows: list[Values], paging: Paging, query: Values, **values: Any
@@ -160,8 +161,7 @@ class Pages:
 
     def find_page(self, link: Link) -> str | None:
         """Return the path of the page in this reader that a link leads to; None if it has none."""
-        # Include this site even if its database names no host.
-        site = (self.sites | {self.store.about.host or "": self}).get(link.host)
+        site = self.sites.get(link.host)
         found = None if site is None else site.store.find_first(link.posts)
         if site is None or found is None:
             return None
@@ -361,7 +361,7 @@ def all_sites_routes(sites: list[Pages], environment: Environment) -> list[Route
 
     def answer(template: str, values: Values) -> Response:
         common = {"q": "", "base": "", "site": None, "several": True}
-        return _answer(environment, template, common | values)
+        return HTMLResponse(environment.get_template(template).render(common | values))
 
     def front(request: Request) -> Response:
         listed = [{"base": pages.base, "site": pages.store.about} for pages in sites]
@@ -437,10 +437,6 @@ def page_links(path: str, query: Values, paging: Paging, most: int = MOST_PAGES)
         "previous": address(page - 1) if page > 1 else None,
         "next": address(page + 1) if page < min(pages, most) else None,
     }
-
-
-def _answer(environment: Environment, template: str, values: Values) -> Response:
-    return HTMLResponse(environment.get_template(template).render(values))
 
 
 def page_number(request: Request) -> int:

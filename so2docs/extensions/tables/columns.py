@@ -86,6 +86,16 @@ class TableColumns:
         types = {**self.table.attributes, OTHER: TEXT}
         return pa.schema([(name, TYPES[kind]) for name, kind in types.items()])
 
+    @cached_property
+    def text_schema(self) -> Any:
+        """The Arrow schema of the columns, with texts in place of dates."""
+        import pyarrow as pa
+
+        return pa.schema(
+            field.with_type(pa.string()) if pa.types.is_timestamp(field.type) else field
+            for field in self.schema
+        )
+
     def parse(self, data: bytes) -> tuple[CompiledBatch, int | None] | None:
         """Parse a slice with the compiled core.
 
@@ -154,7 +164,7 @@ class Batch:
         """Make an Arrow record batch of the rows, with dates as timestamps or as texts."""
         import pyarrow as pa
 
-        batch = pa.RecordBatch.from_arrays(self._arrays(), schema=_with_text_dates(self.columns))
+        batch = pa.RecordBatch.from_arrays(self._arrays(), schema=self.columns.text_schema)
         if not isinstance(self._kept, range):
             batch = batch.take(pa.array(self._kept, pa.int64()))
         for name, values in self._replaced.items():
@@ -188,7 +198,7 @@ class ParsedBatch(Batch):
     def _arrays(self) -> list[Any]:
         import pyarrow as pa
 
-        fields = _with_text_dates(self.columns)
+        fields = self.columns.text_schema
         return [pa.array([row.get(f.name) for row in self._rows], f.type) for f in fields]
 
 
@@ -214,8 +224,7 @@ class CompiledBatch(Batch):
         return values
 
     def _arrays(self) -> list[Any]:
-        types = _with_text_dates(self.columns).types
-        pairs = zip(types, self._buffers, strict=True)
+        pairs = zip(self.columns.text_schema.types, self._buffers, strict=True)
         return [_array(kind, self._count, buffers) for kind, buffers in pairs]
 
 
@@ -263,16 +272,6 @@ def _array(kind: Any, count: int, filled: Buffers) -> Any:
     if pa.types.is_string(kind):
         parts.append(pa.py_buffer(offsets))
     return pa.Array.from_buffers(kind, count, [*parts, pa.py_buffer(values)], nulls)
-
-
-def _with_text_dates(columns: TableColumns) -> Any:
-    """Return the Arrow schema of columns, with texts in place of dates."""
-    import pyarrow as pa
-
-    return pa.schema(
-        field.with_type(pa.string()) if pa.types.is_timestamp(field.type) else field
-        for field in columns.schema
-    )
 
 
 def _with_column(batch: Any, name: str, array: Any) -> Any:

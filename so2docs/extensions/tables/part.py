@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import chain
@@ -126,16 +126,18 @@ class Scanner:
                 total.wikis |= found.wikis
         return total
 
-    def new_set(self, name: str) -> IdSetWriter:
-        """Begin a set of ids; each name is used once."""
-        return IdSetWriter(os.path.join(self.work, f"ids-{name}"))
+    @contextmanager
+    def new_set(self, name: str) -> Iterator[IdSetWriter]:
+        """Write a set of ids, which is complete after the context; each name is used once."""
+        with IdSetWriter(os.path.join(self.work, f"ids-{name}")) as ids:
+            yield ids
+            ids.finish()
 
     def save(self, name: str, pages: Iterable[Pages]) -> str:
         """Write a set of ids, and return its path."""
         with self.new_set(name) as ids:
             for part in pages:
                 ids.add(part)
-            ids.finish()
         return ids.path
 
     def save_list(self, name: str, listed: IdList | None) -> str:
@@ -178,7 +180,6 @@ def _find_dropped(scanner: Scanner, written: Collection[str]) -> dict[str, str]:
     with scanner.new_set("edited") as edited:
         if "history" in written and not options.has_part and options.drop_users is not None:
             everything.scan("history", partial(_find_edited, users), {"edited": edited})
-        edited.finish()
     for name in ("once", "twice"):  # The second pass finds answers to questions of the first.
         with scanner.new_set(f"dropped-{name}") as posts, scanner.new_set(name) as existing:
             posts.add(dict(IdSet(dropped).pages()))
@@ -186,8 +187,6 @@ def _find_dropped(scanner: Scanner, written: Collection[str]) -> dict[str, str]:
             paths = {"users": users, "posts": dropped, "edited": edited.path}
             look = partial(_find_posts_to_drop, paths, is_kept)
             everything.scan("posts", look, {"dropped": posts, "existing": existing})
-            posts.finish()
-            existing.finish()
         dropped = posts.path
     known = IdSet(existing.path)
     missing = ({page: bits & ~known.page(page)} for page, bits in IdSet(edited.path).pages())
@@ -240,24 +239,21 @@ def _find_part(
 ) -> dict[str, RowSelection]:
     """Find the ids of the rows of a part, and make row filters from them; see `select_rows`."""
     questions = _select_questions(scanner)
-    names = ("posts", "users", "left-out")
-    with ExitStack() as stack:
-        sets = {name: stack.enter_context(scanner.new_set(name)) for name in names}
-        found = scanner.scan("posts", partial(_find_posts, scanner.options, questions), sets)
-        paths = {name: sets[name].path for name in ("posts", "users")}
-        if "tags" in present:
-            paths["tags"] = _add_tags(scanner, found, sets)
-        sets["posts"].finish()
+    with scanner.new_set("users") as users:
+        with scanner.new_set("posts") as posts, scanner.new_set("left-out") as left_out:
+            sets = {"posts": posts, "users": users, "left-out": left_out}
+            found = scanner.scan("posts", partial(_find_posts, scanner.options, questions), sets)
+            paths = {"posts": posts.path, "users": users.path}
+            if "tags" in present:
+                paths["tags"] = _add_tags(scanner, found, sets)
         if not {"users", "badges"}.isdisjoint(written):
             for name in present:
                 if name not in paths and {*DUMP[name].references.values()} == {"posts", "users"}:
-                    scanner.scan(name, partial(_find_users, paths["posts"]), sets)
-        sets["users"].finish()
-        sets["left-out"].finish()
+                    scanner.scan(name, partial(_find_users, paths["posts"]), {"users": users})
     as_of = RowSelection.of_dates(scanner.options).as_of
     selections = {name: RowSelection(kept=_kept(name, paths), as_of=as_of) for name in written}
     if "posts" in selections:
-        cleared = (("AcceptedAnswerId", sets["left-out"].path),)
+        cleared = (("AcceptedAnswerId", left_out.path),)
         selections["posts"] = replace(selections["posts"], cleared=cleared)
     return selections
 
@@ -279,10 +275,8 @@ def _select_questions(scanner: Scanner) -> str:
         names = ("questions", *saved)
         writers = {name: stack.enter_context(scanner.new_set(f"of-{name}")) for name in names}
         scanner.scan("posts", partial(_find_questions, filters, saved), writers)
-        for writer in writers.values():
-            writer.finish()
     questions, *of_lists = (IdSet(writer.path) for writer in writers.values())
-    size, count = filters.sample_size, 0
+    size = filters.sample_size
     pages: Iterable[Pages] = (
         {page: reduce(and_, (ids.page(page) for ids in of_lists), of_filters)}
         for page, of_filters in questions.pages()
@@ -290,14 +284,11 @@ def _select_questions(scanner: Scanner) -> str:
     if size is not None:
         sample = choose_sample(chain.from_iterable(map(ids_in_pages, pages)), size)
         pages = [to_pages(map(sampled_id, sample))]
-    with scanner.new_set("selected") as selected:
-        for page in pages:
-            selected.add(page)
-            count += sum(bits.bit_count() for bits in page.values())
-        selected.finish()
+    selected = scanner.save("selected", pages)
+    count = sum(bits.bit_count() for _, bits in IdSet(selected).pages())
     if problem := explain_few(count, size):
         log.warning("%s: %s", without_secrets(source.path), problem)
-    return selected.path
+    return selected
 
 
 def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:

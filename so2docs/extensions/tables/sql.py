@@ -28,8 +28,6 @@ class Dialect:
         begin: Statements before all other statements.
         end: Statements after all other statements.
         create_end: End of the statement that creates a table.
-        null: Form of NULL in the CSV files.
-        has_booleans: Whether the CSV files have `true` and `false` instead of 1 and 0.
     """
 
     name: str
@@ -39,8 +37,6 @@ class Dialect:
     begin: tuple[str, ...] = ()
     end: tuple[str, ...] = ()
     create_end: str = ")"
-    null: str = ""
-    has_booleans: bool = True
 
 
 DIALECTS: dict[SqlSystem, Dialect] = {
@@ -75,8 +71,6 @@ DIALECTS: dict[SqlSystem, Dialect] = {
         "    FIELDS TERMINATED BY ',' ENCLOSED BY '\"' ESCAPED BY ''\n"
         "    LINES TERMINATED BY '\\n' IGNORE 1 LINES;",
         create_end=") DEFAULT CHARACTER SET utf8mb4",
-        null="NULL",
-        has_booleans=False,
     ),
 }
 """The dialects, by short name of the system."""

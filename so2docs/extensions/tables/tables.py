@@ -24,7 +24,7 @@ from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.options import RowOptions, SomeTables, TableOptions
 from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.selection import RowSelection
-from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, loading_script
+from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, loading_script
 from so2docs.extensions.tables.sqlite_writer import SqliteWriter
 from so2docs.extensions.tables.visitors import ColumnsVisitor, OpenEncoder
 from so2docs.extensions.tables.writing import ENCODERS, EXTENSIONS, CsvEncoder, FileWriter
@@ -179,8 +179,8 @@ def tables(
     if (package := ENCODERS[options.format].needs) is not None:
         require_packages(flag("format", options.format), package, extra="parquet")
     dialect = None if options.load is None else DIALECTS[options.load]
-    if dialect is not None:
-        _check_null(dialect)
+    if options.load == "mysql":
+        _check_pyarrow()
     script = os.path.join(where, LOAD_SQL)
     if dialect is not None and os.path.exists(script) and not options.force:
         check_own(script, SCRIPT)
@@ -330,14 +330,14 @@ def open_run(
         yield TableRun(options, selections, reader, work, restored, source.published_host())
 
 
-def _check_null(dialect: Dialect) -> None:
-    """Raise `OptionError` if pyarrow cannot write the files for a database system."""
+def _check_pyarrow() -> None:
+    """Raise `OptionError` if pyarrow cannot write the files for MySQL."""
     import pyarrow
     from pyarrow.csv import WriteOptions
 
-    if dialect.null and not hasattr(WriteOptions, "null_string"):
+    if not hasattr(WriteOptions, "null_string"):
         raise OptionError(
-            f"{flag('load', dialect.name)} needs a newer pyarrow than {pyarrow.__version__}; "
+            f"{flag('load', 'mysql')} needs a newer pyarrow than {pyarrow.__version__}; "
             "install it with: pip install --upgrade pyarrow"
         )
 
@@ -360,8 +360,8 @@ def _targets(
     if options.format == "sqlite":
         return [make_target("tables.db", files, SqliteWriter)]
     open_encoder: OpenEncoder = ENCODERS[options.format]
-    if options.load is not None:
-        open_encoder = partial(CsvEncoder, dialect=DIALECTS[options.load])
+    if options.load == "mysql":
+        open_encoder = partial(CsvEncoder, is_for_mysql=True)
     end, open_writer = EXTENSIONS[options.format], partial(FileWriter, open_encoder)
     return [make_target(f"{file.table.stem}{end}", [file], open_writer) for file in files]
 

@@ -16,7 +16,6 @@ import orjson
 from so2docs.dump.kinds import PARQUET
 from so2docs.extensions.tables.columns import Batch, TableColumns
 from so2docs.extensions.tables.options import TableFormat
-from so2docs.extensions.tables.sql import Dialect
 from so2docs.options.choices import Compression
 from so2docs.output.formats import FileFormat
 from so2docs.output.segments import Journal, Segment
@@ -151,19 +150,19 @@ class CsvEncoder(LinesEncoder):
     Args:
         columns: Columns of the rows.
         compression: Compression of the file; None for gzip.
-        dialect: The database system that loads the file; None if unknown.
+        is_for_mysql: Whether missing values are `NULL`, and booleans are 1 and 0.
     """
 
     def __init__(
         self,
         columns: TableColumns,
         compression: Compression | None = None,
-        dialect: Dialect | None = None,
+        *,
+        is_for_mysql: bool = False,
     ) -> None:
         super().__init__(columns, compression)
         self.header = ",".join(f'"{name}"' for name in columns.names).encode() + b"\n"
-        self._null = dialect.null if dialect is not None else ""
-        self._has_booleans = dialect is None or dialect.has_booleans
+        self._is_for_mysql = is_for_mysql
 
     def lines(self, batch: Batch) -> bytes:
         """Encode each row as a line of CSV."""
@@ -174,9 +173,8 @@ class CsvEncoder(LinesEncoder):
         options: dict[str, Any] = {"include_header": False, "quoting_style": "needed"}
         batch.write_lists_as_json()
         rows = batch.arrow(text_dates=True)
-        if self._null:
-            options["null_string"] = self._null
-        if not self._has_booleans:
+        if self._is_for_mysql:
+            options["null_string"] = "NULL"
             types = {f.name: pa.int8() if f.type == pa.bool_() else f.type for f in rows.schema}
             rows = rows.cast(pa.schema(types))
         pyarrow.csv.write_csv(rows, sink, pyarrow.csv.WriteOptions(**options))
