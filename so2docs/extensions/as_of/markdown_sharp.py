@@ -192,7 +192,7 @@ class _Document:
         text = _ATX.sub(self._render_atx, text)
         text = _RULE.sub("<hr>\n", text)
         if self._depth <= _MOST_DEPTH:
-            text = self._render_lists(text)
+            text = _replace_lines(text, self._find_list_end, self._render_list)
         if "    " in text:
             text = _replace_lines(text, _find_code_end, _render_code)
         if self._depth <= _MOST_DEPTH and ">" in text:
@@ -226,11 +226,6 @@ class _Document:
         rest = line[level:].lstrip(" ") or " "
         heading = rest.rstrip("#").rstrip(" ") or rest[0]
         return f"<h{level}>{self.render_inline(heading)}</h{level}>\n\n"
-
-    def _render_lists(self, text: str) -> str:
-        if not any(sign in text for sign in ("* ", "+ ", "- ", ". ")):
-            return text
-        return _replace_lines(text, self._find_list_end, self._render_list)
 
     def _find_list_end(self, lines: list[str], number: int) -> int:
         """Find the first line after a list: one at the margin after a blank line, and no item."""

@@ -8,7 +8,7 @@ of other tables that were created later are already left out by the first pass.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -94,15 +94,15 @@ class _Events:
 
     revisions: list[tuple[int, bytes]] = field(default_factory=list)
     later: int = 0
-    votes: dict[int, int] = field(default_factory=dict)
-    later_votes: dict[int, int] = field(default_factory=dict)
+    votes: Counter[int] = field(default_factory=Counter)
+    later_votes: Counter[int] = field(default_factory=Counter)
     comments: int = 0
 
     def count_votes(self, kind: int, rank: int) -> None:
         """Count the votes of a record."""
         vote_type, count = table_rows.unpack_votes(rank)
         votes = self.votes if kind == VOTE else self.later_votes
-        votes[vote_type] = votes.get(vote_type, 0) + count
+        votes[vote_type] += count
 
     def leave_out_later(self, date: str) -> None:
         """Leave out the history rows after a date, but note their types."""
@@ -113,11 +113,6 @@ class _Events:
             else:
                 self.later |= 1 << kind
 
-    def include_later_votes(self) -> None:
-        """Add the votes after the date to the others."""
-        for kind, count in self.later_votes.items():
-            self.votes[kind] = self.votes.get(kind, 0) + count
-
     def parse(self, types: Iterable[int]) -> list[Row]:
         """Parse the history rows of some types, in chronological order."""
         if not self.revisions:
@@ -127,11 +122,11 @@ class _Events:
 
 
 class _Group:
-    """The records of a question id."""
+    """The records of a question id; of rows to nest, post id, rank, kind and JSON."""
 
     def __init__(self) -> None:
         self.posts: list[_Post] = []
-        self.rows: list[tuple[bytes, bytes]] = []
+        self.rows: list[tuple[int, int, int, bytes]] = []
         self.events: defaultdict[int, _Events] = defaultdict(_Events)
 
     def drop_moved(self, question_id: int) -> None:
@@ -140,7 +135,7 @@ class _Group:
         moved.discard(question_id)
         if moved:
             self.posts = [post for post in self.posts if post.post_id not in moved]
-            self.rows = [(key, json) for key, json in self.rows if KEY.unpack(key)[1] not in moved]
+            self.rows = [row for row in self.rows if row[0] not in moved]
             for post_id in moved:
                 del self.events[post_id]
 
@@ -210,13 +205,11 @@ class Restoration:
             group = groups.pop(question_id)
             if self._later is not None:
                 self._choose_date(group, self._later)
-            for post in self._restore_group(question_id, group):
-                size_and_kind = len(post.json) << 4 | post.kind
-                keys += KEY.pack(question_id, post.post_id, post.rank, size_and_kind)
-                json += post.json
-            for key, row in group.rows:
-                keys += key
-                json += row
+            posts = self._restore_group(group)
+            records = [(post.post_id, post.rank, post.kind, post.json) for post in posts]
+            for post_id, rank, kind, record in (*records, *group.rows):
+                keys += KEY.pack(question_id, post_id, rank, len(record) << 4 | kind)
+                json += record
             if len(json) >= _BLOCK_BYTES:
                 yield bytes(keys), bytes(json)
                 keys, json = bytearray(), bytearray()
@@ -225,11 +218,10 @@ class Restoration:
     def _gather(self, blocks: Iterable[BlockData], ids: range) -> dict[int, _Group]:
         """Group the records by question; note the rows from which posts are restored."""
         groups: defaultdict[int, _Group] = defaultdict(_Group)
-        low, high = ids.start, ids.stop
         for keys, json in blocks:
             end = 0
-            for number, (question_id, post_id, rank, kind, start, end) in enumerate(walk(keys)):
-                if not low <= question_id < high:
+            for question_id, post_id, rank, kind, start, end in walk(keys):
+                if question_id not in ids:
                     continue
                 group = groups[question_id]
                 if kind < COMMENT:
@@ -245,12 +237,10 @@ class Restoration:
                 else:
                     group.events[post_id].comments += kind == COMMENT
                 if kind in self._nested:
-                    key = keys[number * KEY.size : (number + 1) * KEY.size]
                     row = json[start:end]
                     if kind == COMMENT:
                         row = _COMMENT_SCORE.sub(b"", row)
-                        key = KEY.pack(question_id, post_id, rank, len(row) << 4 | kind)
-                    group.rows.append((key, row))
+                    group.rows.append((post_id, rank, kind, row))
             if end != len(json):
                 raise ValueError("keys and JSON do not match")
         for question_id, group in groups.items():
@@ -265,7 +255,7 @@ class Restoration:
         votes = [of_post.later_votes for of_post in events]
         if VOTE not in self._nested:
             votes += [of_post.votes for of_post in events]
-        self._leave_out_row(VOTE, sum(sum(counts.values()) for counts in votes))
+        self._leave_out_row(VOTE, sum(counts.total() for counts in votes))
 
     def _choose_date(self, group: _Group, later: str) -> None:
         """Restore a question as of the later date if it was asked after the first one."""
@@ -274,24 +264,25 @@ class Restoration:
         if not existed(asked, self._date):
             self._moment = later
             for events in group.events.values():
-                events.include_later_votes()
+                events.votes += events.later_votes
             return
         self._moment = self._date
         for events in group.events.values():
             events.leave_out_later(self._date)
         rows, group.rows = group.rows, []
-        for key, json in rows:
+        for row in rows:
+            _, _, kind, json = row
             if not json or existed(orjson.loads(json).get("CreationDate"), self._date):
-                group.rows.append((key, json))
+                group.rows.append(row)
             else:
-                self._leave_out_row(KEY.unpack(key)[3] & 15)
+                self._leave_out_row(kind)
 
     def _leave_out_row(self, kind: int, count: int = 1) -> None:
         if count:
             tables = self._counts.tables
             tables.setdefault(OF_KIND[kind].name, TableCounts()).filtered += count
 
-    def _restore_group(self, question_id: int, group: _Group) -> list[_Post]:
+    def _restore_group(self, group: _Group) -> list[_Post]:
         """Restore the posts of a question id; posts with unknown texts are added to the strays."""
         unknown, restored = list[_Post](), list[_Post]()
         for post in group.posts:
@@ -378,11 +369,11 @@ class Restoration:
             row["ContentLicense"] = license_at(revisions[-1]["CreationDate"])
         return True
 
-    def _restore_votes(self, row: Row, votes: Mapping[int, int]) -> None:
+    def _restore_votes(self, row: Row, votes: Counter[int]) -> None:
         for name in ("Score", "FavoriteCount"):
             row.pop(name, None)
         if self._has_votes:
-            row["Score"] = votes.get(_UP, 0) - votes.get(_DOWN, 0)
+            row["Score"] = votes[_UP] - votes[_DOWN]
             if _FAVORITE in votes:
                 row["FavoriteCount"] = votes[_FAVORITE]
 

@@ -14,11 +14,6 @@ _VARIES = re.compile(r"[\d,]*\d|; .*")
 """Matches what differs between messages of one kind: numbers, and advice at the end."""
 
 
-def log_about(site: str, level: int, message: str) -> None:
-    """Log a message from another process about a site."""
-    log.log(level, "%s: %s", site, message, extra={"about": (site, message)})
-
-
 @contextmanager
 def warn_by_kind() -> Iterator[None]:
     """If only warnings are logged, log one of each kind at the end, with the number of sites."""

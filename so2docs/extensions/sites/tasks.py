@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from so2docs.dump.names import members_with
 from so2docs.dump.storage import list_folder
 from so2docs.errors import WorkerDiedError, convert_error
-from so2docs.extensions.sites.messages import log_about, warn_by_kind
+from so2docs.extensions.sites.messages import warn_by_kind
 from so2docs.output.new_files import clean_up
 from so2docs.output.provenance import State
 from so2docs.parse.core import choose_core
@@ -30,6 +30,7 @@ from so2docs.plugin import (
     Report,
     Shown,
     So2docsError,
+    log,
     on_one_line,
     plural,
     resumable,
@@ -247,7 +248,9 @@ def _side_by_side(tasks: list[SiteTask], jobs: int) -> Generator[SiteResult, Non
         results = workers.run(_run_quietly, tasks, died=_died)
         for task, (result, messages) in zip(tasks, results, strict=True):
             for level, message in messages:
-                log_about(task.site, level, message)
+                # The attribute is for `warn_by_kind`.
+                extra = {"about": (task.site, message)}
+                log.log(level, "%s: %s", task.site, message, extra=extra)
             yield result
 
 

@@ -85,20 +85,18 @@ def finish(folder: str, run: str, draft: str, report: Report) -> None:
         check_run(folder, run)
         stores.publish(files[name], stores.join(folder, name))
     check_run(folder, run)
-    _remove(folder, (PART, ".strays"), kept=sizes)
+    remove_leftovers(folder, (PART, ".strays"), kept=sizes)
     values = None if record is None else record.as_dict()
     content = {"run": run, "files": sizes, "report": report.as_dict(), "provenance": values}
     stores.write(stores.join(folder, SUCCESS), orjson.dumps(content))
     # From here on, another attempt of this run that loses its draft returns this report.
-    _remove(folder, (*_DRAFTS, _RUN))
+    remove_leftovers(folder, (*_DRAFTS, _RUN))
 
 
-def remove_leftovers(folder: str) -> None:
-    """Remove the drafts of killed attempts from a finished folder that no run is writing to."""
-    _remove(folder, _DRAFTS)
-
-
-def _remove(folder: str, starts: tuple[str, ...], kept: Container[str] = ()) -> None:
+def remove_leftovers(
+    folder: str, starts: tuple[str, ...] = _DRAFTS, kept: Container[str] = ()
+) -> None:
+    """Remove files by the start of their names: in a finished folder, drafts of killed attempts."""
     for name in storage.list_folder(folder):
         if name.startswith(starts) and name not in kept:
             stores.remove(stores.join(folder, name))
