@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict, deque
 from collections.abc import Mapping
+from itertools import chain
 
 # fmt: off
 TYPED = frozenset({
@@ -76,24 +77,15 @@ def sanitize(html: str) -> str:
 
 def _find_unpaired(tags: list[str], names: list[str]) -> list[int]:
     """Find start tags without an end tag, and end tags without a start tag."""
-    ends: defaultdict[str, deque[int]] = defaultdict(deque)
-    for number, tag in enumerate(tags):
-        if tag.startswith("</"):
-            ends[names[number]].append(number)
+    waiting: defaultdict[str, deque[int]] = defaultdict(deque)
     unpaired: list[int] = []
-    paired: set[int] = set()
     for number, (tag, name) in enumerate(zip(tags, names, strict=True)):
         if not tag or name in _UNPAIRED:
             continue
-        if tag.startswith("</"):
-            if number not in paired:
-                unpaired.append(number)
-            continue
-        following = ends[name]
-        while following and following[0] < number:
-            following.popleft()
-        if following:
-            paired.add(following.popleft())
+        if not tag.startswith("</"):
+            waiting[name].append(number)
+        elif waiting[name]:
+            waiting[name].popleft()
         else:
             unpaired.append(number)
-    return unpaired
+    return [*unpaired, *chain.from_iterable(waiting.values())]

@@ -52,9 +52,9 @@ def _find_strong(text: str, *, is_strict: bool) -> Iterator[tuple[int, int]]:
         opening = run.start()
         if is_strict and size > 2 and (not opening or text[opening - 1].isalnum()):
             opening += 1
-        if _opens(text, opening, opening + 2, in_words=in_words):
+        if _binds(text, opening, opening + 2, opens=True, in_words=in_words):
             openings.append((opening, sign))
-        if _closes(text, run.end() - 2, run.end(), in_words=in_words):
+        if _binds(text, run.end() - 2, run.end(), opens=False, in_words=in_words):
             closings[sign].append(run.end() - 2)
     at = 0
     for opening, sign in openings:
@@ -90,27 +90,19 @@ def _find_single(text: str, *, is_strict: bool) -> Iterator[tuple[int, int]]:
 
 def _is_emphasis(text: str, start: int, end: int, *, in_words: bool) -> bool:
     """Whether the text between two signs is emphasized; inside of words, it has no digits."""
-    return _opens(text, start, start + 1, in_words=in_words, digits=False) and _closes(
-        text, end, end + 1, in_words=in_words, digits=False
-    )
+    is_opened = _binds(text, start, start + 1, opens=True, in_words=in_words, digits=False)
+    return is_opened and _binds(text, end, end + 1, opens=False, in_words=in_words, digits=False)
 
 
-def _opens(text: str, start: int, end: int, *, in_words: bool, digits: bool = True) -> bool:
-    """Whether signs can open emphasis; inside of words if these may have emphasis."""
+def _binds(
+    text: str, start: int, end: int, *, opens: bool, in_words: bool, digits: bool = True
+) -> bool:
+    """Whether signs can open or close emphasis; inside of words if these may have emphasis."""
     before, after = text[start - 1 : start] if start else "", text[end : end + 1]
-    if not after or after.isspace():
+    inner, outer = (after, before) if opens else (before, after)
+    if not inner or inner.isspace():
         return False
-    if not (before.isalnum() or _ESCAPED.match(before)):
-        return True
-    return in_words and _joins(before, digits=digits) and _joins(after, digits=digits)
-
-
-def _closes(text: str, start: int, end: int, *, in_words: bool, digits: bool = True) -> bool:
-    """Whether signs can close emphasis; inside of words if these may have emphasis."""
-    before, after = text[start - 1 : start], text[end : end + 1]
-    if not before or before.isspace():
-        return False
-    if not after.isalnum():
+    if not (outer.isalnum() or (opens and _ESCAPED.match(outer))):
         return True
     return in_words and _joins(before, digits=digits) and _joins(after, digits=digits)
 
