@@ -67,6 +67,7 @@ ONLY_USERS = {
         "extensions.tables.columns",
         "extensions.tables.stream",
         "extensions.tables.writing",
+        "extensions.parquet",
         "extensions.parquet.arrow",
         "extensions.parquet.columns",
         "extensions.parquet.format",

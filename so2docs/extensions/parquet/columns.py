@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +10,7 @@ import pyarrow as pa
 
 from so2docs.extensions.json_schema import INTEGER as COUNT
 from so2docs.plugin import ANSWERS, OptionError, flag
-from so2docs.processes.worker import in_worker
 from so2docs.schema import BOOLEAN, DATE, DATES, INTEGER, OTHER, TEXT, TEXTS, paths
-
-if in_worker.is_set() and "pandas" not in sys.modules:
-    # To convert its first list, Arrow imports pandas if it is installed (36 MiB, 0.5 s) and can be
-    # imported. Afterwards, it imports pandas only for conversions to pandas.
-    sys.modules["pandas"] = None  # type: ignore[assignment]
-    with suppress(AttributeError, ImportError):
-        pa.array([])
-    del sys.modules["pandas"]
 
 TYPES: dict[str, pa.DataType] = {
     INTEGER: pa.int64(),

@@ -19,6 +19,7 @@ from operator import lt
 from typing import TYPE_CHECKING, Any
 
 from so2docs.errors import explain
+from so2docs.extensions.hidden_imports import hidden
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.writing import SqliteEncoder, TextsOf, read
 from so2docs.output.segments import Segment
@@ -251,16 +252,11 @@ def _wrap(connection: sqlite3.Connection) -> Database:
     sqlite-utils imports NumPy and pandas if they are installed, which takes 82 MiB of memory and
     0.4 s, but this package needs neither. A later import by others finds sqlite-utils complete.
     """
-    unneeded = {"numpy", "pandas"} - sys.modules.keys()
     was_imported = "sqlite_utils" in sys.modules
-    if not was_imported:
-        for name in unneeded:
-            sys.modules[name] = None  # type: ignore[assignment]  # An import of it fails.
-    try:
+    with hidden("numpy", "pandas"):
         from sqlite_utils import Database
-    finally:
-        if not was_imported:
-            for name in list(sys.modules):
-                if name in unneeded or name.partition(".")[0] == "sqlite_utils":
-                    del sys.modules[name]
+    if not was_imported:
+        for name in list(sys.modules):
+            if name.partition(".")[0] == "sqlite_utils":
+                del sys.modules[name]
     return Database(connection, recursive_triggers=False, execute_plugins=False)
