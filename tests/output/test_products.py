@@ -23,7 +23,6 @@ from so2docs.extensions.cards.manifest import manifest_path
 from so2docs.extensions.changes.diff import ChangesFile
 from so2docs.extensions.spark.folders import SiteFolder
 from so2docs.extensions.sqlite.about import read_about
-from so2docs.extensions.sqlite.build import DatabaseFile
 from so2docs.extensions.tables.tables import TableFiles
 from so2docs.output.new_files import NewFiles
 from so2docs.output.paths import OutputOfConversion
@@ -132,8 +131,6 @@ CASES: dict[type[Product[Any]], list[Case]] = {
             FLAT,
             {"posts": "site/Posts.xml", "tags": "site/Tags.xml"},
         ),
-    ],
-    DatabaseFile: [
         Case(
             sqlite,
             "q.db",

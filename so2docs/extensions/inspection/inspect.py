@@ -10,7 +10,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from so2docs.dump.opening import SourceFile, TableFile
+from so2docs.dump.opening import TableFile
 from so2docs.extensions.inspection.facts import FactsVisitor, RowFacts
 from so2docs.output.new_files import temporary_folder
 from so2docs.parse.core import choose_core
@@ -258,7 +258,7 @@ def _files(tables: list[TableFile], remarks: list[str]) -> list[InspectedFile]:
         members = {entry.name: entry.size for entry in archive.entries} if archive else {}
         license_text = None
         try:
-            license_text = _read_license(source)
+            license_text = _read_license(table)
         except DumpError as error:
             remarks.append(str(error))
         files[source.path] = InspectedFile(
@@ -267,14 +267,15 @@ def _files(tables: list[TableFile], remarks: list[str]) -> list[InspectedFile]:
     return list(files.values())
 
 
-def _read_license(source: SourceFile) -> str | None:
+def _read_license(table: TableFile) -> str | None:
     """Read `license.txt` in an archive or next to an uncompressed table; None if missing."""
+    source = table.source
     archive = source.archive()
     if archive is None:
         path = os.path.join(os.path.dirname(source.path), _LICENSE_FILE)
         if not source.is_plain or not os.path.isfile(path):
             return None
-        with SourceFile(path).open() as file:
+        with Source(path).look(path).open() as file:
             data = file.read(_MOST_LICENSE)
     else:
         entries = {os.path.basename(entry.name).lower(): entry for entry in archive.entries}

@@ -152,7 +152,7 @@ class _Server:
                     self._read(response, data, stop - at)
             finally:
                 response.close() if response.status != 206 else response.release_conn()
-        except (ValueError, self._errors.InvalidHeader, self._errors.MaxRetryError) as error:
+        except (ValueError, self._errors.HTTPError) as error:
             reason = getattr(error, "reason", None) or error
             if isinstance(reason, ValueError | self._errors.ResponseError):
                 problem = f"cannot be read: {self._host} redirects endlessly, or to an invalid URL"
@@ -161,8 +161,6 @@ class _Server:
                 problem = f"cannot be read: the answer of {self._host} is invalid ({reason})"
                 raise DumpError(self._url, problem, advice="check the URL") from None
             raise _FailedRequestError(self._lost(at, reason)) from None
-        except self._errors.HTTPError as error:
-            raise _FailedRequestError(self._lost(at, error)) from None
         return stop
 
     def _read(self, response: BaseHTTPResponse, data: bytearray, size: int) -> None:

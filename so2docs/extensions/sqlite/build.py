@@ -17,7 +17,6 @@ from so2docs.extensions.tables.tables import TableFiles, find_files, list_inputs
 from so2docs.output.part_files import check_folder
 from so2docs.plugin import (
     POSTS,
-    NewFiles,
     OptionError,
     Source,
     flag,
@@ -34,12 +33,6 @@ PathLike = str | os.PathLike[str]
 
 _LEFT_OUT = ("history", "votes")
 """Large tables that a database has only on request."""
-
-
-class DatabaseFile(TableFiles):
-    """The product for a database with full-text search."""
-
-    noun = "database"
 
 
 @spell_out(options_of(DatabaseOptions))
@@ -68,7 +61,8 @@ def to_sqlite(
     options = read_options(DatabaseOptions, keywords)
     source = Source(dump)
     source.check_named("tables are read")
-    path = os.fspath(database) if database is not None else f"{site_from_name(source.path)}.db"
+    site = site_from_name(source.path)
+    path = f"{site}.db" if database is None else os.fspath(database)
     check_folder(path, "choose another database")
     with explain(), source:
         files, read_first = find_files(source, options, options.only)
@@ -76,14 +70,12 @@ def to_sqlite(
             files = [file for file in files if file.table.name not in _LEFT_OUT]
         if POSTS not in [file.table for file in files]:
             raise OptionError(f"a database needs the posts; add posts to {flag('only')}")
-        site = site_from_name(source.path)
         host = options.site or source.published_host() or published_host(site)
         inputs = list_inputs(read_first, files)
         record = make_record("sqlite", FORMAT, recorded(options), inputs, host)
-
-        def open_writer(files: NewFiles, path: str) -> SqliteWriter:
-            return SqliteWriter(files, path, texts_of_posts, partial(write_about, record=record))
-
-        target = DatabaseFile(path, record, files, open_writer)
+        describe = partial(write_about, record=record)
+        writer = partial(SqliteWriter, texts_of=texts_of_posts, complete=describe)
+        target = TableFiles(path, record, files, writer)
+        target.noun = "database"
         folder = os.path.dirname(path) or "."
         return write_tables(source, [target], options, read_first, folder)

@@ -20,15 +20,14 @@ from itertools import chain
 from operator import and_
 from typing import Any
 
+from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.extensions.tables.columns import Batch
 from so2docs.extensions.tables.options import RowOptions
 from so2docs.extensions.tables.restored import RestoredPosts
 from so2docs.extensions.tables.selection import RowSelection
 from so2docs.extensions.tables.visitors import BatchVisitor
-from so2docs.options.option import IdList
 from so2docs.options.table import PartFilters
 from so2docs.parse.filters import (
-    NOT_FABRICATED,
     Condition,
     answer_conditions,
     choose_sample,
@@ -140,10 +139,6 @@ class Scanner:
                 ids.add(part)
         return ids.path
 
-    def save_list(self, name: str, listed: IdList | None) -> str:
-        """Write the ids of a list, and return the path of the set."""
-        return self.save(name, [to_pages(listed.ids) if listed is not None else {}])
-
 
 def select_rows(
     scanner: Scanner, present: Collection[str], written: Collection[str]
@@ -175,17 +170,18 @@ def _find_dropped(scanner: Scanner, written: Collection[str]) -> dict[str, str]:
     options = scanner.options
     no_drops = replace(options, drop_users=None, drop_posts=None)
     everything = replace(scanner, options=no_drops, restored=None)
-    users = scanner.save_list("dropped-users", options.drop_users)
-    dropped = scanner.save_list("dropped-posts", options.drop_posts)
+    users, dropped = (
+        scanner.save(f"listed-{name}", [{} if listed is None else to_pages(listed.ids)])
+        for name, listed in (("users", options.drop_users), ("posts", options.drop_posts))
+    )
     with scanner.new_set("edited") as edited:
         if "history" in written and not options.has_part and options.drop_users is not None:
             everything.scan("history", partial(_find_edited, users), {"edited": edited})
     for name in ("once", "twice"):  # The second pass finds answers to questions of the first.
         with scanner.new_set(f"dropped-{name}") as posts, scanner.new_set(name) as existing:
             posts.add(dict(IdSet(dropped).pages()))
-            is_kept = NOT_FABRICATED.passes if options.drop_fabricated else None
             paths = {"users": users, "posts": dropped, "edited": edited.path}
-            look = partial(_find_posts_to_drop, paths, is_kept)
+            look = partial(_find_posts_to_drop, paths, options.drop_fabricated)
             everything.scan("posts", look, {"dropped": posts, "existing": existing})
         dropped = posts.path
     known = IdSet(existing.path)
@@ -200,11 +196,11 @@ def _find_edited(users: str, events: Batch, found: Found) -> None:
 
 
 def _find_posts_to_drop(
-    paths: Mapping[str, str], is_kept: Callable[[int], bool] | None, posts: Batch, found: Found
+    paths: Mapping[str, str], drops_fabricated: bool, posts: Batch, found: Found
 ) -> None:
     """Find the posts by users, dropped posts and the answers to these; also edited posts.
 
-    With `is_kept`, the posts whose ids fail it are found, too.
+    With `drops_fabricated`, the posts that the publisher made up are found, too.
     """
     ids = posts.column("Id")
     is_edited = IdSet(paths["edited"]).find(ids)
@@ -214,8 +210,8 @@ def _find_posts_to_drop(
     owners = IdSet(paths["users"]).find(posts.column("OwnerUserId"))
     parents = posts.column("ParentId")
     tests = [owners, known_posts.find(ids), known_posts.find(parents)]
-    if is_kept is not None:
-        tests.append([not is_kept(number) for number in ids])
+    if drops_fabricated:
+        tests.append([number >= FIRST_FABRICATED_ID for number in ids])
     posts.keep([*map(any, zip(*tests, strict=True))])
     found.add("dropped", posts.column("Id"))
 
@@ -267,7 +263,7 @@ def _select_questions(scanner: Scanner) -> str:
     filters, source = scanner.options, scanner.source
     lists = (("OwnerUserId", filters.keep_users), ("Id", filters.keep_posts))
     saved = {
-        column: scanner.save_list(f"listed-{column}", listed)
+        column: scanner.save(f"listed-{column}", [to_pages(listed.ids)])
         for column, listed in lists
         if listed is not None
     }

@@ -39,16 +39,11 @@ class Dialect:
     create_end: str = ")"
 
 
+_TYPES: dict[Type, str] = {INTEGER: "bigint", BOOLEAN: "boolean"}
 DIALECTS: dict[SqlSystem, Dialect] = {
     "postgres": Dialect(
         "PostgreSQL",
-        {
-            INTEGER: "bigint",
-            TEXT: "text",
-            DATE: "timestamp(3)",
-            BOOLEAN: "boolean",
-            TEXTS: "jsonb",
-        },
+        {**_TYPES, TEXT: "text", DATE: "timestamp(3)", TEXTS: "jsonb"},
         ("psql --dbname NAME --file load.sql",),
         # Before version 17, psql takes a line `\.` for the end of the data, even inside quotes.
         r"\copy {table} FROM PROGRAM 'gzip -cd {table}.csv.gz | sed ''"
@@ -59,13 +54,7 @@ DIALECTS: dict[SqlSystem, Dialect] = {
     ),
     "mysql": Dialect(
         "MySQL and MariaDB",
-        {
-            INTEGER: "bigint",
-            TEXT: "longtext",
-            DATE: "datetime(3)",
-            BOOLEAN: "boolean",
-            TEXTS: "json",
-        },
+        {**_TYPES, TEXT: "longtext", DATE: "datetime(3)", TEXTS: "json"},
         ("gzip -dk *.csv.gz", "mysql --local-infile=1 NAME < load.sql"),
         "LOAD DATA LOCAL INFILE '{table}.csv' INTO TABLE {table} CHARACTER SET utf8mb4\n"
         "    FIELDS TERMINATED BY ',' ENCLOSED BY '\"' ESCAPED BY ''\n"
@@ -76,16 +65,12 @@ DIALECTS: dict[SqlSystem, Dialect] = {
 """The dialects, by short name of the system."""
 
 
-def loading_script(tables: list[Table], dialect: Dialect) -> str:
-    """Return the script that creates tables, loads the CSV files, and counts broken references.
+def loading_script(tables: list[Table], dialect: Dialect) -> Iterator[str]:
+    """Yield the lines of the script that creates and loads tables, and counts broken references.
 
     Keys and indexes are created after the rows are loaded, because that is faster. Foreign keys are
     comments, because published dumps break them; a query counts the rows that break each key.
     """
-    return "\n".join([*_lines(dialect, tables), ""])
-
-
-def _lines(dialect: Dialect, tables: list[Table]) -> Iterator[str]:
     yield f"{_FIRST} for {dialect.name}: dates are UTC, lists are JSON."
     yield "-- Run it in the folder of the CSV files:"
     yield from (f"--   {command}" for command in dialect.run)
@@ -109,7 +94,7 @@ def _lines(dialect: Dialect, tables: list[Table]) -> Iterator[str]:
         yield from map(_FOREIGN_KEY.format_map, relations)
         yield "\n-- The number of rows that break each of them:"
         yield " UNION ALL\n".join(map(_COUNT.format_map, relations)) + ";"
-    yield from dialect.end
+    yield from (*dialect.end, "")
 
 
 _INDEX = "CREATE INDEX {table}_{column} ON {table} ({column});"

@@ -191,7 +191,7 @@ def tables(
             report = write_tables(source, targets, options, read_first, where)
             if dialect is not None:
                 loaded = [table for table in DUMP.values() if table.name in report]
-                write_file(script, loading_script(loaded, dialect).encode())
+                write_file(script, "\n".join(loading_script(loaded, dialect)).encode())
     return report
 
 
