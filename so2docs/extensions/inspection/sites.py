@@ -11,7 +11,7 @@ from typing import Any
 from so2docs.extensions.inspection.inspect import inspect, locate_all
 from so2docs.extensions.inspection.output import inspect_output
 from so2docs.extensions.sites.outputs import is_folder_of_outputs, outputs_in, readable
-from so2docs.extensions.sites.tasks import Done, SiteTask, dump_tasks, input_size
+from so2docs.extensions.sites.tasks import Done, Site, SiteTask, dump_tasks, input_size
 from so2docs.output.paths import OutputPaths
 from so2docs.plugin import (
     OptionError,
@@ -41,7 +41,7 @@ def plan_inspections(
             tasks.append(SiteTask(site, files[0], input_size(files), partial(_count, files)))
     others = _tables_of_others(paths)
     paths = [path for path in paths if os.path.realpath(path) not in others]
-    dumps = [(path, site_from_name(path), path) for path in paths]
+    dumps = [Site(site_from_name(path), path, path) for path in paths]
     return tasks + dump_tasks(_inspect, dumps, keywords)
 
 

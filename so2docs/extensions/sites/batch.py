@@ -95,7 +95,7 @@ def convert_all(
     planned = plan_outputs(sources, folder, end)
     if kwargs.get("site") is not None and len(planned) > 1:
         raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
-    read, outputs = [source for source, _, _ in planned], [output for _, _, output in planned]
+    read, outputs = [site.path for site in planned], [site.output for site in planned]
     check_report(report_path, read)
     card = find_hook("card") if run.card else None
     if card is not None:

@@ -266,14 +266,22 @@ def _died(task: SiteTask, error: WorkerDiedError) -> tuple[SiteResult, list[tupl
     return SiteResult(task.site, task.output, "failed", None, error, task.source), []
 
 
+class Site(NamedTuple):
+    """A dump: the name of its site, its path or URL, and the file or folder to write."""
+
+    name: str
+    path: str
+    output: str
+
+
 def dump_tasks(
-    make: Callable[..., Done], dumps: Iterable[tuple[str, str, str]], kwargs: Mapping[str, Any]
+    make: Callable[..., Done], dumps: Iterable[Site], kwargs: Mapping[str, Any]
 ) -> list[SiteTask]:
     """Make a task for each of several dumps.
 
     Args:
         make: Function called with a dump, an output and the keywords.
-        dumps: Source, site and output of each dump, from `plan_outputs`.
+        dumps: The dumps.
         kwargs: The keywords.
     """
     choose_core(kwargs.get("core", "auto"))  # This process explains the choice, workers do not.
@@ -281,17 +289,15 @@ def dump_tasks(
         SiteTask(
             site,
             output,
-            input_size([source]),
-            partial(make, source, output, **kwargs),
-            without_secrets(source),
+            input_size([path]),
+            partial(make, path, output, **kwargs),
+            without_secrets(path),
         )
-        for source, site, output in dumps
+        for site, path, output in dumps
     ]
 
 
-def plan_outputs(
-    sources: Iterable[str | os.PathLike[str]], folder: str, end: str
-) -> list[tuple[str, str, str]]:
+def plan_outputs(sources: Iterable[str | os.PathLike[str]], folder: str, end: str) -> list[Site]:
     """Name the site and the output of each dump.
 
     Args:
@@ -300,14 +306,14 @@ def plan_outputs(
         end: Text to append to the name of the site, such as `.jsonl.gz`.
 
     Returns:
-        Source, site and output of each dump; a source that is listed twice occurs once.
+        The dumps; a source that is listed twice occurs once.
 
     Raises:
         OptionError: Two dumps would have the same output, or a folder holds several dumps.
     """
     if isinstance(sources, str | os.PathLike):
         raise OptionError(f"{os.fspath(sources)}: is a single path; give a list of paths")
-    planned: dict[str, tuple[str, str, str]] = {}
+    planned: dict[str, Site] = {}
     for source_like in sources:
         source = os.fspath(source_like)
         if os.path.isdir(source):
@@ -317,10 +323,10 @@ def plan_outputs(
                 raise OptionError(f"{source}: is a folder of several dumps; list them: {pattern}")
         site = site_from_name(source)
         output = os.path.join(folder, f"{site}{end}")
-        other = planned.setdefault(output.lower(), (source, site, output))
-        if other[0] != source:
+        other = planned.setdefault(output.lower(), Site(site, source, output))
+        if other.path != source:
             raise OptionError(
-                f"{source}: would have the same output as {other[0]} ({output}); "
+                f"{source}: would have the same output as {other.path} ({output}); "
                 "rename one of them, or convert it separately"
             )
     return list(planned.values())

@@ -11,11 +11,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
 from so2docs.errors import ClusterError, DiskFullError, WorkerDiedError
-from so2docs.extensions.sites.tasks import SiteResult, SiteState, plan_outputs
+from so2docs.extensions.sites.tasks import Site, SiteResult, SiteState, plan_outputs
 from so2docs.extensions.spark.jobs import run
 from so2docs.extensions.spark.sites import (
     Dumps,
-    Site,
     check_options,
     convert_site,
     find_dumps,
@@ -91,8 +90,7 @@ def convert(
         if isinstance(matches, So2docsError):
             raise matches
         paths += matches
-    planned = plan_outputs(paths, locate(output_dir), "")
-    sites = [Site(name, path, folder) for path, name, folder in planned]
+    sites = plan_outputs(paths, locate(output_dir), "")
     run_id = uuid.uuid4().hex
     task = partial(prepare, run=run_id, keywords=kwargs, force=force, update=update)
     outcomes: dict[Site, Any] = dict(zip(sites, run(spark, task, sites), strict=True))
@@ -111,9 +109,9 @@ def _result(site: Site, outcome: Report | So2docsError | None) -> SiteResult:
     source = without_secrets(site.path)
     if isinstance(outcome, So2docsError):
         state: SiteState = outcome.state if isinstance(outcome, ExistingOutputError) else "failed"
-        return SiteResult(site.name, site.folder, state, None, outcome, source)
+        return SiteResult(site.name, site.output, state, None, outcome, source)
     state = UP_TO_DATE if outcome is None else "converted"
-    return SiteResult(site.name, site.folder, state, outcome, source=source)
+    return SiteResult(site.name, site.output, state, outcome, source=source)
 
 
 def _convert_sites(

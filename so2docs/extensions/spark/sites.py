@@ -9,12 +9,12 @@ import glob
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from so2docs.api.resolve import options_for
 from so2docs.dump import storage
 from so2docs.errors import explain
+from so2docs.extensions.sites.tasks import Site
 from so2docs.extensions.spark import folders
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_options, read_keywords
@@ -37,21 +37,6 @@ Dumps = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _STEM = folders.PART.rstrip("-")
 _HADOOP = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+:)/(?!/)")
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A dump to convert.
-
-    Attributes:
-        name: Name of the site.
-        path: Path or URL of the dump.
-        folder: Folder for the output files.
-    """
-
-    name: str
-    path: str
-    folder: str
 
 
 def check_options(source: Dumps, **keywords: Any) -> dict[str, Any]:
@@ -141,37 +126,37 @@ def prepare(
         files = source.find_to_convert(options.tables, {})
         record = Provenance.of(files, options)
         size = sum(file.size for file in files)
-    product = folders.SiteFolder(site.folder, record)
+    product = folders.SiteFolder(site.output, record)
     if product.existing_files() and not force:
         comparison = product.compare()
         if comparison.state == UP_TO_DATE:
-            folders.remove_leftovers(site.folder)
+            folders.remove_leftovers(site.output)
             return None
         if not update:
             product.refuse(comparison)
-    folders.begin(site.folder, run)
+    folders.begin(site.output, run)
     return size
 
 
 def convert_site(site: Site, *, run: str, keywords: Mapping[str, Any]) -> Report:
     """Convert a dump into part files in the folder of its site, and mark the folder as finished."""
     # Another attempt may have finished the site before this one, or while this one ran.
-    if (finished := folders.read_report(site.folder, run)) is not None:
+    if (finished := folders.read_report(site.output, run)) is not None:
         return finished
     try:
-        folders.check_run(site.folder, run)
+        folders.check_run(site.output, run)
         with (
             folders.temporary_folder() as work_dir,
-            folders.make_draft(site.folder, work_dir) as draft,
+            folders.make_draft(site.output, work_dir) as draft,
             explain(),
         ):
             path = os.path.join(draft, _name_output(keywords))
             report = convert_validated(site.path, path, _run_here(keywords, work_dir))
-            folders.finish(site.folder, run, draft, report)
+            folders.finish(site.output, run, draft, report)
     except So2docsError as error:
-        if (finished := folders.read_report(site.folder, run)) is not None:
+        if (finished := folders.read_report(site.output, run)) is not None:
             return finished
-        folders.check_run(site.folder, run)
+        folders.check_run(site.output, run)
         if isinstance(error, DumpError):
             error.excerpt_path = None  # It was in the draft.
         raise

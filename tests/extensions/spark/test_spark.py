@@ -290,7 +290,7 @@ def test_the_error_of_a_full_disk_names_that_disk(
     out, spill = (small, large) if full == "output" else (large, small)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", spill)
     site = sites.Site("in", str(dump), f"{out}/site")
-    folders.begin(site.folder, "run")
+    folders.begin(site.output, "run")
     with pytest.raises(so2docs.DiskFullError, match=f"^{small}/.*free some space"):
         convert_site(site, run="run", keywords={})
 
@@ -325,7 +325,7 @@ def test_a_retry_after_a_full_disk_still_has_the_folder(
 def test_success_lists_the_files(tmp_path: Path) -> None:
     site = sites.Site("posts", str(SAMPLES / "posts.xml"), str(tmp_path / "posts"))
     convert = partial(convert_site, run="run", keywords={"split": Split(size=1_000_000)})
-    folders.begin(site.folder, "run")
+    folders.begin(site.output, "run")
     report = convert(site)
     success = json.loads((tmp_path / "posts" / "_SUCCESS").read_bytes())
     part = tmp_path / "posts" / "part-00000.jsonl.gz"

@@ -94,7 +94,7 @@ def test_an_attempt_continues_without_both_marks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["succeeds", "fails"])
 def test_two_attempts_at_once(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site("posts", str(SAMPLES / "posts.xml"), str(tmp_path / "posts"))
-    folders.begin(site.folder, "run")
+    folders.begin(site.output, "run")
     convert: dict[str, Any] = {
         "run": "run",
         "keywords": {"split": Split(size=1_000_000)},
@@ -117,7 +117,7 @@ def test_two_attempts_at_once(ending: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(folders, "finish", finish_after_another_attempt)
     report = convert_site(site, **convert)
     assert inner in ([], [report])
-    assert sorted(os.listdir(site.folder)) == ["_SUCCESS", "part-00000.jsonl.gz"]
+    assert sorted(os.listdir(site.output)) == ["_SUCCESS", "part-00000.jsonl.gz"]
     so2docs.convert(SAMPLES / "posts.xml", tmp_path / "plain.jsonl.gz", jobs=1)
     part = tmp_path / "posts" / "part-00000.jsonl.gz"
     assert part.read_bytes() == (tmp_path / "plain.jsonl.gz").read_bytes()
