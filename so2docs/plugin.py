@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from so2docs.escape import for_terminal, on_one_line
     from so2docs.limits import peak_memory
     from so2docs.options.option import option
-    from so2docs.options.request import read_options, recorded
+    from so2docs.options.request import read_options
     from so2docs.options.signatures import spell_out
-    from so2docs.options.sites import checked_host, published_host, site_from_name, without_date
+    from so2docs.options.sites import checked_host, site_from_name, without_date
     from so2docs.options.table import like, options_of
     from so2docs.output.file import Output
     from so2docs.output.new_files import NewFiles
@@ -68,10 +68,10 @@ __all__ = [
     "So2docsError", "Source", "add_options", "allow_any_encoding", "check_report", "checked_host",
     "command", "convert_validated", "describe_foreign", "find_hook", "flag", "for_terminal",
     "given_keywords", "is_output", "like", "log", "make_record", "on_one_line", "option",
-    "options_of", "output_dir", "parse_document", "peak_memory", "plural", "published_host",
-    "quiet", "read_lines", "read_options", "read_provenance", "read_recipe", "read_start",
-    "recorded", "require_packages", "resumable", "say", "site_from_name", "spell_out",
-    "table_option", "tell", "unreadable_output", "without_date", "without_secrets", "write_report",
+    "options_of", "output_dir", "parse_document", "peak_memory", "plural", "quiet", "read_lines",
+    "read_options", "read_provenance", "read_recipe", "read_start", "require_packages",
+    "resumable", "say", "site_from_name", "spell_out", "table_option", "tell", "unreadable_output",
+    "without_date", "without_secrets", "write_report",
 ]  # fmt: skip
 _NAMES = {
     "api.convert": ["check_report", "convert_validated", "write_report"],
@@ -81,15 +81,14 @@ _NAMES = {
     "dump.storage": ["unreadable_output"], "errors": ["DumpError", "OptionError", "OutputError",
     "So2docsError", "flag", "require_packages", "resumable", "without_secrets"],
     "escape": ["for_terminal", "on_one_line"], "limits": ["peak_memory"],
-    "options.option": ["option"], "options.request": ["read_options", "recorded"],
-    "options.signatures": ["spell_out"], "options.sites": ["checked_host", "published_host",
-    "site_from_name", "without_date"], "options.table": ["like", "options_of"],
-    "output.file": ["Output"], "output.new_files": ["NewFiles"],
-    "output.product": ["ExistingOutputError", "Product", "read_provenance", "read_recipe"],
-    "output.provenance": ["UP_TO_DATE", "File", "Provenance", "make_record"], "progress": ["Shown",
-    "log"], "reader.reading": ["describe_foreign", "is_output", "parse_document", "read_lines",
-    "read_start"], "registry": ["find_hook"], "report": ["Report"], "schema": ["ANSWERS", "DUMP",
-    "POSTS"],
+    "options.option": ["option"], "options.request": ["read_options"],
+    "options.signatures": ["spell_out"], "options.sites": ["checked_host", "site_from_name",
+    "without_date"], "options.table": ["like", "options_of"], "output.file": ["Output"],
+    "output.new_files": ["NewFiles"], "output.product": ["ExistingOutputError", "Product",
+    "read_provenance", "read_recipe"], "output.provenance": ["UP_TO_DATE", "File", "Provenance",
+    "make_record"], "progress": ["Shown", "log"], "reader.reading": ["describe_foreign",
+    "is_output", "parse_document", "read_lines", "read_start"], "registry": ["find_hook"],
+    "report": ["Report"], "schema": ["ANSWERS", "DUMP", "POSTS"],
 }  # fmt: skip
 # [[[end]]]
 

@@ -22,7 +22,7 @@ from so2docs.dump.storage import sample_hash
 from so2docs.errors import flag, without_secrets
 from so2docs.escape import printable
 from so2docs.options.option import entries
-from so2docs.options.request import recorded_options
+from so2docs.options.request import recorded, recorded_options
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import Options, OutputForm
 from so2docs.report import Report
@@ -153,7 +153,8 @@ class Provenance:
         site, posts = options.site, files[0].file
         if site is None and posts is not None:
             site = published_host(site_from_name(posts))
-        return make_record("convert", CONTRACT, values, map(File.of_table, files), site)
+        inputs = tuple(map(File.of_table, files))
+        return cls("convert", __version__, CONTRACT, values, inputs, site)
 
     def having_read(self, dump_bytes: int) -> Provenance:
         """Return the record with `dump_bytes` as the size of posts that can be read only once."""
@@ -235,14 +236,10 @@ _hints = cache(get_type_hints)
 
 
 def make_record(
-    kind: str,
-    contract: int,
-    options: dict[str, Any],
-    files: Iterable[File],
-    site: str | None = None,
+    kind: str, contract: int, options: Any, files: Iterable[File], site: str | None = None
 ) -> Provenance:
-    """Make the record of a product of this version of so2docs, without counts."""
-    return Provenance(kind, __version__, contract, options, tuple(files), site)
+    """Make the record of a product of this version of so2docs with its options, without counts."""
+    return Provenance(kind, __version__, contract, recorded(options), tuple(files), site)
 
 
 def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:

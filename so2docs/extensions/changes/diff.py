@@ -36,7 +36,6 @@ from so2docs.plugin import (
     read_lines,
     read_options,
     read_provenance,
-    recorded,
     spell_out,
     unreadable_output,
 )
@@ -232,7 +231,7 @@ class ChangesFile(Product[Summary]):
         sides = {"old": changes.old, "new": changes.new}
         inputs = {role: side for role, side in sides.items() if side is not None}
         files = [] if path == "-" else [File.of(role, side) for role, side in inputs.items()]
-        record = make_record("diff", VERSION, recorded(changes.options), files)
+        record = make_record("diff", VERSION, changes.options, files)
         super().__init__(path, record, inputs.values())
 
     def load(self, record: Provenance) -> Summary:

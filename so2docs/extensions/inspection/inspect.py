@@ -287,19 +287,18 @@ def _read_license(table: TableFile) -> str | None:
 
 def _read(table: TableFile, reader: TableReader, folder: str) -> InspectedTable:
     """Read a whole table and collect its facts; a `DumpError` becomes its `problem`."""
-    result, facts = InspectedTable(table.table.file, table.size), RowFacts()
+    result = InspectedTable(table.table.file, table.size)
     try:
         visitor = partial(FactsVisitor, table.table, choose_core("auto"))
         with reader.open(table, lambda _: visitor, folder) as (dump, results):
             result.encoding = dump.encoding
             for chunk in results:
-                facts.check_order(chunk.value.first_id)
-                facts += chunk.value
+                result.check_order(chunk.value.first_id)
+                result += chunk.value
             result.bytes = dump.size
-            result.repaired = dump.repaired
+            result.repaired += dump.repaired
     except DumpError as error:
         result.problem = str(error)
-    result += facts
     return result
 
 

@@ -22,10 +22,7 @@ from so2docs.plugin import (
     flag,
     make_record,
     options_of,
-    published_host,
     read_options,
-    recorded,
-    site_from_name,
     spell_out,
 )
 
@@ -61,8 +58,7 @@ def to_sqlite(
     options = read_options(DatabaseOptions, keywords)
     source = Source(dump)
     source.check_named("tables are read")
-    site = site_from_name(source.path)
-    path = f"{site}.db" if database is None else os.fspath(database)
+    path = f"{source.site()}.db" if database is None else os.fspath(database)
     check_folder(path, "choose another database")
     with explain(), source:
         files, read_first = find_files(source, options, options.only)
@@ -70,12 +66,11 @@ def to_sqlite(
             files = [file for file in files if file.table.name not in _LEFT_OUT]
         if POSTS not in [file.table for file in files]:
             raise OptionError(f"a database needs the posts; add posts to {flag('only')}")
-        host = options.site or source.published_host() or published_host(site)
+        host = options.site or source.published_host()
         inputs = list_inputs(read_first, files)
-        record = make_record("sqlite", FORMAT, recorded(options), inputs, host)
+        record = make_record("sqlite", FORMAT, options, inputs, host)
         describe = partial(write_about, record=record)
         writer = partial(SqliteWriter, texts_of=texts_of_posts, complete=describe)
         target = TableFiles(path, record, files, writer)
         target.noun = "database"
-        folder = os.path.dirname(path) or "."
-        return write_tables(source, [target], options, read_first, folder)
+        return write_tables(source, [target], options, os.path.dirname(path) or ".")

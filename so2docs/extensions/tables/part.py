@@ -140,20 +140,12 @@ class Scanner:
         return ids.path
 
 
-def select_rows(
-    scanner: Scanner, present: Collection[str], written: Collection[str]
-) -> dict[str, RowSelection]:
-    """Make the row filter of each table to write, by name; some filters need ids from the dump.
-
-    Args:
-        scanner: Reader of the dump.
-        present: Names of the tables of the dump.
-        written: Names of the tables to write.
-    """
+def select_rows(scanner: Scanner, written: Collection[str]) -> dict[str, RowSelection]:
+    """Make the row filter of each table to write, by name; some filters need ids from the dump."""
     options = scanner.options
     dropped = _find_dropped(scanner, written) if options.has_drops else {}
     if options.has_part:
-        selections = _find_part(scanner, present, written)
+        selections = _find_part(scanner, written)
     else:
         selections = dict.fromkeys(written, RowSelection.of_dates(options))
     return {name: _without(selections[name], name, dropped) for name in written}
@@ -230,10 +222,9 @@ def _without(selection: RowSelection, name: str, dropped: dict[str, str]) -> Row
     return replace(selection, left_out=left_out, cleared=selection.cleared + cleared)
 
 
-def _find_part(
-    scanner: Scanner, present: Collection[str], written: Collection[str]
-) -> dict[str, RowSelection]:
+def _find_part(scanner: Scanner, written: Collection[str]) -> dict[str, RowSelection]:
     """Find the ids of the rows of a part, and make row filters from them; see `select_rows`."""
+    present = [file.table.name for file in scanner.source.find_tables()]
     questions = _select_questions(scanner)
     with scanner.new_set("users") as users:
         with scanner.new_set("posts") as posts, scanner.new_set("left-out") as left_out:

@@ -12,7 +12,7 @@ from so2docs.errors import explain
 from so2docs.extensions.tables.columns import TableColumns
 from so2docs.extensions.tables.options import RowOptions, TableOptions
 from so2docs.extensions.tables.report import FlatTable
-from so2docs.extensions.tables.tables import find_files, open_run
+from so2docs.extensions.tables.tables import open_run
 from so2docs.extensions.tables.visitors import OpenEncoder
 from so2docs.extensions.tables.writing import (
     ENCODERS,
@@ -103,13 +103,13 @@ class Rows:
     def _read(self, open_encoder: OpenEncoder) -> Iterator[bytes]:
         """Yield the segments that an encoder makes of the rows."""
         with explain(), Source(self._source) as source:
-            files, read_first = find_files(source, self._options, [self._table.table.name])
-            with open_run(source, self._options, files, read_first) as run:
-                table = FlatTable(files[0].table.name, self._source)
-                for segments, _ in run.read(files[0], table, open_encoder):
+            (file,) = source.find_tables([self._table.table.name])
+            with open_run(source, self._options, [file]) as run:
+                table = FlatTable(file.table.name, self._source)
+                for segments, _ in run.read(file, table, open_encoder):
                     yield from map(read, segments)
         for reason, count in table.strays.items():
-            log.warning("%s: %s left out: %s", files[0].name, plural(count, "row"), reason)
+            log.warning("%s: %s left out: %s", file.name, plural(count, "row"), reason)
 
 
 def _require_pyarrow() -> None:

@@ -48,7 +48,6 @@ from so2docs.plugin import (
     options_of,
     peak_memory,
     read_options,
-    recorded,
     require_packages,
     resumable,
     spell_out,
@@ -188,7 +187,7 @@ def tables(
         files, read_first = find_files(source, options, options.only)
         targets = _targets(source, where, files, options, read_first)
         with new_folder(where):
-            report = write_tables(source, targets, options, read_first, where)
+            report = write_tables(source, targets, options, where)
             if dialect is not None:
                 loaded = [table for table in DUMP.values() if table.name in report]
                 write_file(script, "\n".join(loading_script(loaded, dialect)).encode())
@@ -196,11 +195,7 @@ def tables(
 
 
 def write_tables(
-    source: Source,
-    targets: Sequence[TableFiles],
-    options: SomeTables,
-    read_first: list[TableFile],
-    folder: str,
+    source: Source, targets: Sequence[TableFiles], options: SomeTables, folder: str
 ) -> TablesReport:
     """Write those files that are not up to date.
 
@@ -208,7 +203,6 @@ def write_tables(
         source: The dump.
         targets: The files.
         options: The options.
-        read_first: Tables that are read before for filters or the date.
         folder: Folder of the files, and for temporary files, unless the options have one.
     """
     begun, report = time.perf_counter(), TablesReport(folder)
@@ -219,7 +213,7 @@ def write_tables(
             if target.results is not None:
                 target.clean_up()
         pending = [file for target in targets if target.results is None for file in target.files]
-        with open_run(source, options, pending, read_first, folder) as run:
+        with open_run(source, options, pending, folder) as run:
             report.jobs = run.reader.workers.jobs
             try:
                 missing = [target for target in targets if target.results is None]
@@ -287,11 +281,7 @@ def find_files(
 
 @contextmanager
 def open_run(
-    source: Source,
-    options: RowOptions,
-    pending: list[TableFile],
-    read_first: list[TableFile],
-    folder: str | None = None,
+    source: Source, options: RowOptions, pending: list[TableFile], folder: str | None = None
 ) -> Iterator[TableRun]:
     """Start workers to read tables, and find the rows to keep.
 
@@ -299,7 +289,6 @@ def open_run(
         source: The dump.
         options: The options.
         pending: Tables to read.
-        read_first: Tables that are read before for filters or the date.
         folder: Folder for temporary files, unless the options have one.
     """
     progress = options.progress
@@ -325,8 +314,7 @@ def open_run(
             from so2docs.extensions.tables.part import Scanner, select_rows
 
             scanner = Scanner(source, options, reader, work, selected)
-            present = [file.table.name for file in read_first]
-            selections |= select_rows(scanner, present, written)
+            selections |= select_rows(scanner, written)
         yield TableRun(options, selections, reader, work, restored, source.published_host())
 
 
@@ -354,7 +342,7 @@ def _targets(
 
     def make_target(name: str, files: list[TableFile], open_writer: OpenWriter) -> TableFiles:
         inputs = list_inputs(read_first, files)
-        record = make_record("tables", _TABLES_VERSION, recorded(options), inputs, site)
+        record = make_record("tables", _TABLES_VERSION, options, inputs, site)
         return TableFiles(os.path.join(where, name), record, files, open_writer)
 
     if options.format == "sqlite":
