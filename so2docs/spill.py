@@ -250,7 +250,7 @@ class StateDatabase:
         self.run((sql, [(name, text, checksum(name, text))]), commits=commits)
 
 
-FORMAT = 14
+FORMAT = 15
 """Version of the index and the block files."""
 
 SEQUENCE_BITS = 32
@@ -332,9 +332,9 @@ class Spill:
         """Choose a path that no session has used yet, for the blocks of a chunk."""
         return self._path(chunk, self._run)
 
-    def merge_only(self, sequences: Iterable[int]) -> None:
-        """Restrict `buckets` and `blocks` to posts and the tables with these sequences."""
-        self._sequences = ",".join(map(str, (0, *sequences)))
+    def merge_only(self, *sequences: int) -> None:
+        """Restrict `buckets` and `blocks` to the tables with these sequences."""
+        self._sequences = ",".join(map(str, sequences))
 
     def temporary(self, number: int) -> str:
         """Choose a path for the result of a second-pass task with this number."""
@@ -451,20 +451,23 @@ class Spill:
         ]
 
     def blocks(self, bucket: int | None) -> list[tuple[str, Block]]:
-        """Return the blocks of a bucket in the order of the dump, each with its file."""
-        return self._blocks(f"bucket IS ? AND {self._is_merged()}", bucket)
+        """Return the blocks of a bucket in the order of the dump, each with its file.
+
+        For None, these are the blocks without a bucket of all tables.
+        """
+        return self._blocks(f"bucket IS ? AND (bucket IS NULL OR {self._is_merged()})", bucket)
 
     def read_blocks(self, chunk: int) -> list[tuple[str, Block]]:
         """Return the blocks of a chunk in order, each with its file."""
         return self._blocks("chunk = ?", chunk)
 
-    def pairs(self, sequence: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Yield the pairs of posts, users or badges of each chunk, after the chunk number."""
+    def pairs(self) -> Iterator[bytes]:
+        """Yield the pairs of question id and post id of each chunk of posts."""
         with BlockReader() as reader:
-            for chunk in self.files(sequence):
+            for chunk in self.files(0):
                 for path, block in self._blocks("chunk = ? AND bucket IS NULL", chunk):
                     if pairs := reader.read_keys(path, block):  # Strays have none, so skip them.
-                        yield chunk, pairs
+                        yield pairs
 
     def files(self, sequence: int) -> dict[int, str]:
         """Return the path of the file of each committed chunk of a table, by chunk number."""

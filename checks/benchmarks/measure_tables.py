@@ -53,7 +53,7 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
     options, names = Options(nest=nest, core=core.built()), OutputPaths(output, work_dir)
     spill = Spill(Path(work_dir) / "spill")
     session = Session(files, spill, options, names, RunOptions(jobs=1))
-    report, clock, users = session.report, Clock(), None
+    report, clock, users = session.report, Clock(), ""
     spill.start_run()
     with Workers(1) as workers:
         reader = TableReader(workers, session.progress, work_dir, 1)
@@ -67,12 +67,13 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
             step.run(reader, posts)
             spilled = spill.size() - before
             if step.table.name == "users":
-                users = map_users(spill)
+                users = map_users(spill, workers, with_badges=False)
             add_table(step, report)
             counts = report.tables[step.table.name]
             clock.step(step.table.name, counts.rows, spilled, counts.bytes)
         spill.index()
-        spill.merge_only(step.table.sequence for step in session.tables)
+        nested = (step.table.sequence for step in session.tables if step.table.kind)
+        spill.merge_only(0, *nested)
         with NewFiles(output) as new_files:
             SecondPass(spill, options, names, session.provenance, users).run(
                 workers, report, new_files

@@ -191,7 +191,7 @@ class TableFile:
     @property
     def chunk_bytes(self) -> int:
         """Size of a chunk in bytes, larger for a large table; 0 for growing pieces of a stream."""
-        least = min(self.size // 100, 16 << 20)
+        least = min(self.size // 64, 32 << 20)
         return max(self.dump.chunk_bytes, least) if isinstance(self.dump, Dump) else 0
 
     @property

@@ -35,9 +35,6 @@ from so2docs.schema import (
 FindQuestions = Callable[[Iterable[int]], dict[int, int]]
 """Function that maps post ids to question ids; the result lacks posts that are not in the dump."""
 
-MOST_USERS = 1 << 61
-"""Upper bound for ids of users with badges: of the 64 bits of a key, class and sign take three."""
-
 _COUNT_BITS = 32
 _INT32 = 1 << 31
 
@@ -53,8 +50,6 @@ def unusable(row: Row, table: Table) -> str | None:
         return "vote_invalid_vote_type_id"
     if table.name == "badges" and row["Class"] not in BADGE_CLASSES:
         return "badge_invalid_class"
-    if table.name == "badges" and abs(row["UserId"]) >= MOST_USERS:
-        return "badge_invalid_user_id"
     return None
 
 
@@ -125,7 +120,7 @@ def add_votes(
     counts = Counter[tuple[int, int]]((row["PostId"], row["VoteTypeId"]) for row in usable)
     places = questions({post_id for post_id, _ in counts})
     for (post_id, kind), count in sorted(counts.items()):
-        rank = kind << _COUNT_BITS | count
+        rank = pack_votes(kind, count)
         buffer.add(places.get(post_id, post_id), post_id, rank, record_kind, b"")
 
 
@@ -180,11 +175,16 @@ def count_votes(keys: bytes) -> bytes:
         kind, count = unpack_votes(rank)
         counts[post_id, question_id, kind] += count
     return b"".join(
-        KEY.pack(question_id, post_id, kind << _COUNT_BITS | count, VOTE)
+        KEY.pack(question_id, post_id, pack_votes(kind, count), VOTE)
         for (post_id, question_id, kind), count in sorted(counts.items())
     )
 
 
+def pack_votes(kind: int, count: int) -> int:
+    """Pack a type, and a number of votes or badges of it, into the rank of a record."""
+    return kind << _COUNT_BITS | count
+
+
 def unpack_votes(rank: int) -> tuple[int, int]:
-    """Unpack the rank of a vote record into the vote type and the number of votes."""
+    """Unpack a rank that `pack_votes` made into the type and the number."""
     return rank >> _COUNT_BITS, rank & ((1 << _COUNT_BITS) - 1)

@@ -33,7 +33,7 @@ from so2docs.pipeline.selection import Selection
 from so2docs.pipeline.tasks import BucketResult, BucketTask, find_step
 from so2docs.schema import BOUNTY, COMMENT, MEMBERS, OF_KIND, VOTE_TYPES
 from so2docs.store.blocks import BlockReader, check_blocks_match
-from so2docs.store.users import Users
+from so2docs.store.objects import Objects
 
 _KINDS = 16
 """Number of possible kinds of records; a kind takes four bits of a key."""
@@ -140,7 +140,7 @@ class JoinedRecords:
         blocks: Iterable[merge.BlockData],
         ids: range,
         *,
-        users: Users | None = None,
+        users: Objects | None = None,
         run: RunForm | None = None,
     ) -> None:
         self._blocks = list(merge_votes(select_part(blocks, ids), compiled.count_votes))
@@ -203,7 +203,7 @@ def load_bucket(task: BucketTask, run: RunForm | None = None) -> Iterator[Docume
     """Read the blocks of a task, and yield the builder that nests their records."""
     options = task.options
     fields, site = options.filters.selected, options.site_field
-    with nullcontext() if task.users is None else Users(task.users) as users:
+    with Objects(task.users) if task.users else nullcontext() as users:
         dropped = unpack_ids(options.filters.drop_posts)
         find_user = None if users is None else users.get
         nest = Nest(options.nest, find_user, fields, dropped) if options.nest else None

@@ -3,8 +3,8 @@
 Memory is bounded by the size of a slice plus the records that are not yet written.
 
 Posts are filed under the question named in the row. Rows of other tables are filed under the
-question of their post, which is looked up in the map of posts. Users are stored as lines, followed
-by a block with their keys.
+question of their post, which is looked up in the map of posts. Users and their badges are filed
+under ranges of user ids.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import orjson
-from isal.isal_zlib import crc32
 
 from so2docs.dump.dump import Dump
 from so2docs.errors import Location
@@ -25,12 +24,12 @@ from so2docs.options.table import Filters, Options
 from so2docs.parse import core, posts, table_rows
 from so2docs.parse.core import Added
 from so2docs.parse.id_set import Pages, count_pages
-from so2docs.parse.keys import KEY, PAIR, as_bytes, integers, kinds_in, walk
+from so2docs.parse.keys import KEY, as_bytes, integers, kinds_in, walk
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import RecordBuffer
 from so2docs.parse.row_filter import RowFilter, make_projection
 from so2docs.parse.rows import Malformed, parse
-from so2docs.parse.table_rows import MOST_USERS
+from so2docs.parse.table_rows import pack_votes
 from so2docs.pipeline import strict
 from so2docs.pipeline.selection import KeepLists
 from so2docs.pipeline.tasks import find_step
@@ -47,13 +46,15 @@ from so2docs.schema import (
 )
 from so2docs.store.blocks import Block, BlockReader, BlockWriter, check_blocks_match
 from so2docs.store.id_map import IdMap
-from so2docs.store.users import CLASS_BITS
 
 _FULL_BLOCK = 512 * 1024
 _FLUSH_EVERY = 4 * 1024 * 1024
 _MOST_BUFFERED = 48 * 1024 * 1024
 _MOST_KEYS = 8 * 1024 * 1024
 _MOST_COUNTS = 1 << 17
+OF_BADGES = 1
+"""Kind of the records that count the badges of a user, among those of users."""
+
 _BADGE_COLUMNS = (b"Id", b"UserId", b"Class", b"Other"), bytes([1, 1, 1, 5])
 
 
@@ -216,21 +217,20 @@ class PostSink(RowSink):
 
 
 class UserSink(RowSink):
-    """Converts users to lines of JSON with checksums; the keys give the position of each line."""
+    """Files users under ranges of their ids."""
 
     malformed = "malformed_user"
 
     def __init__(self, filing: Filing, writer: BlockWriter, known: IdMap | Unknown) -> None:
         super().__init__(filing, writer, known)
         self._names = {*USER_ATTRIBUTES}
-        self._lines, self._keys, self._written = bytearray(), bytearray(), 0
 
     def add(self, rows: list[Row]) -> None:
         """File parsed rows."""
         rows = self.opt_outs.filter(rows, self.buffer)
         for row in table_rows.reject(self.buffer, self._table, rows):
             attributes = {name: value for name, value in row.items() if name in self._names}
-            self._add(row["Id"], orjson.dumps(attributes))
+            self.buffer.add(row["Id"], 0, 0, 0, orjson.dumps(attributes))
 
     def _add_compiled(self, data: bytes) -> Added | None:
         compiled = core.read_records(data, self._table)
@@ -241,28 +241,12 @@ class UserSink(RowSink):
             if self.opt_outs.lists_user(user_id):
                 self.buffer.filtered += 1
             else:
-                self._add(user_id, jsons[start:end])
+                self.buffer.add(user_id, 0, 0, 0, jsons[start:end])
         return added
-
-    def _add(self, user_id: int, json: bytes) -> None:
-        self._keys += PAIR.pack(user_id, self._written + len(self._lines))
-        self._lines += b"%08x%b\n" % (crc32(json), json)
-
-    def flush(self) -> None:
-        """Write the records if there are enough."""
-        self._writer.append(self._lines)
-        self._written += len(self._lines)
-        self._lines = bytearray()
-
-    def finish(self) -> None:
-        """Write the remaining records."""
-        self.flush()
-        self._writer.write(None, self._keys, b"")
-        super().finish()
 
 
 class BadgeSink(RowSink):
-    """Counts badges by user and class, and stores the counts as keys."""
+    """Counts badges by user and class, and files the counts with the users."""
 
     malformed = "malformed_badge"
 
@@ -284,7 +268,7 @@ class BadgeSink(RowSink):
         rows, last_id, (_, of_users, of_classes, _) = columns
         users, classes = array("q", of_users[2]), array("q", of_classes[2])
         is_whole = not of_users[0] and not of_classes[0] and BADGE_CLASSES.keys() >= set(classes)
-        if not is_whole or any(abs(user_id) >= MOST_USERS for user_id in users):
+        if not is_whole:
             return None
         self._count(zip(users, classes, strict=True))
         return rows, last_id
@@ -295,12 +279,10 @@ class BadgeSink(RowSink):
             self._write_counts()
 
     def _write_counts(self) -> None:
-        keys = bytearray()
         for (user_id, of_class), count in self._counts.items():
-            keys += PAIR.pack(user_id << CLASS_BITS | of_class, count)
+            self.buffer.add(user_id, 0, pack_votes(of_class, count), OF_BADGES, b"")
         self._counts.clear()
-        if keys:
-            self._writer.write(None, keys, b"")
+        self._write(0)
 
     def finish(self) -> None:
         """Write the remaining records."""

@@ -37,7 +37,6 @@ from so2docs.progress import Progress, log
 from so2docs.report import Report
 from so2docs.spill import Spill
 from so2docs.store.blocks import Block, BlockReader, check_blocks_match
-from so2docs.store.users import UserTable
 
 PART_BYTES = 32 * 1024 * 1024
 """Size of the JSON above which a bucket is merged in parts, by ranges of question ids."""
@@ -180,7 +179,7 @@ class SecondPass:
         options: Options of the conversion.
         names: Paths of the output files.
         provenance: Provenance of the output, without counts.
-        users: Table of the users, if users are nested.
+        users: Path of the users by id; empty if users are not nested.
         prepared: What `Step.prepare` returned, if the options request a step.
         progress: Progress display to update.
         cuts: First question ids of the second and later files of the output.
@@ -192,7 +191,7 @@ class SecondPass:
     options: Options
     names: OutputPaths
     provenance: Provenance
-    users: UserTable | None = None
+    users: str = ""
     prepared: Any = None
     progress: Progress = field(default_factory=Progress)
     cuts: tuple[int, ...] = ()

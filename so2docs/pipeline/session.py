@@ -27,7 +27,7 @@ from so2docs.parse.keys import integers
 from so2docs.parse.opt_outs import store_lists
 from so2docs.pipeline import strict
 from so2docs.pipeline.first_pass import FirstPass
-from so2docs.pipeline.maps import count_shared_ids, map_badges, map_posts, map_users
+from so2docs.pipeline.maps import count_shared_ids, map_posts, map_users
 from so2docs.pipeline.second_pass import SecondPass, read_keyless_strays
 from so2docs.pipeline.selection import select
 from so2docs.pipeline.tasks import find_step
@@ -35,10 +35,10 @@ from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import Progress, log
 from so2docs.report import Report
 from so2docs.scan.table import TableReader
+from so2docs.schema import POSTS
 from so2docs.spill import FORMAT, Spill
 from so2docs.store.blocks import default_budget
 from so2docs.store.disk import check_room, free_bytes
-from so2docs.store.users import UserTable
 
 
 def add_table(step: FirstPass, report: Report) -> None:
@@ -207,7 +207,7 @@ class Session:
             share = "all" if self.posts.is_read else "a part"
             log.info("resuming: %s of the dump is already spilled", share)
         with IdSetWriter(str(self.spill.folder / "post-ids.map")) as seen_ids:
-            for _, keys in self.spill.pairs():
+            for keys in self.spill.pairs():
                 for pages in count_pages(integers(keys)[1::2]):
                     seen_ids.add(pages)
             self.posts.run(reader, seen_ids=seen_ids)
@@ -241,12 +241,16 @@ class Session:
                 posts_map = map_posts(self.spill)
             for early in self.tables:
                 early.file_kept(workers, posts_map)
-        users = self.map_users()
+        self.spill.index()
+        names, users = {step.table.name for step in self.tables}, ""
+        if "users" in names:
+            users = map_users(self.spill, workers, with_badges="badges" in names)
         for step in self.tables:
             add_table(step, self.report)
-        self.spill.index()
+        self.spill.merge_only(POSTS.sequence)
         selection = select(self.spill, self.options.filters)
-        self.spill.merge_only(step.table.sequence for step in self.tables)
+        nested = (step.table.sequence for step in self.tables if step.table.kind)
+        self.spill.merge_only(POSTS.sequence, *nested)
         if self.options.errors == "strict":
             for step in self.steps:
                 counts = RowCounts.total(step.tallies().values())
@@ -268,11 +272,3 @@ class Session:
             self.progress,
             selection=selection,
         )
-
-    def map_users(self) -> UserTable | None:
-        """Map the users, and the badges if they were read; return None if no users were read."""
-        names = {step.table.name for step in self.tables}
-        if "users" not in names:
-            return None
-        users = map_users(self.spill)
-        return map_badges(self.spill, users) if "badges" in names else users

@@ -14,7 +14,6 @@ from so2docs.options.table import Options
 from so2docs.output.segments import Segment
 from so2docs.registry import find_hook
 from so2docs.store.blocks import Block
-from so2docs.store.users import UserTable
 
 if TYPE_CHECKING:
     from so2docs.pipeline.selection import Selection
@@ -33,7 +32,7 @@ class BucketTask:
         blocks: The blocks of these questions, in the order of the dump, each with its file.
         options: Options of the conversion.
         cuts: First question ids of the output files, except the first file, that start in `ids`.
-        users: Table of the users, if users are nested.
+        users: Path of the users by id; empty if users are not nested.
         prepared: What `Step.prepare` returned.
         strays: Compression of the side file.
         selection: The questions to write; None for all questions.
@@ -46,7 +45,7 @@ class BucketTask:
     blocks: list[tuple[str, Block]]
     options: Options
     cuts: tuple[int, ...] = ()
-    users: UserTable | None = None
+    users: str = ""
     prepared: Any = None
     strays: Compression = "none"
     selection: Selection | None = None

@@ -1,4 +1,4 @@
-"""A map on disk from ids to 64-bit values: post id -> question id, user id -> position of the user.
+"""A map on disk from ids to 64-bit values, such as from posts to their questions.
 
 The file contains sorted pairs of 16 bytes, in blocks of 256 pairs, so its size depends only on the
 number of ids. The end of the file contains the first id and the checksum of each block, the numbers
@@ -15,7 +15,7 @@ import os
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from itertools import groupby, pairwise
 
@@ -180,19 +180,15 @@ class IdMap(SortedPairs, AbstractContextManager["IdMap"]):
 
 
 class IdMapWriter(AbstractContextManager["IdMapWriter"]):
-    """Writes a map, which is complete only after `finish`.
+    """Writes a map, which is complete only after `finish`; a repeated id has its lowest value.
 
     Args:
         path: Path of the map.
-        combine: Computes the value of a repeated id from the former and the later value. If None,
-            an id keeps its first value, and `finish` returns the others.
     """
 
-    def __init__(self, path: str, combine: Callable[[int, int], int] | None = None) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
-        self._combine = combine
         self._pending: dict[int, int] = {}
-        self._repeated = array("q")
         self._runs: list[SortedPairs] = []
         self._file: AppendedFile | None = None
 
@@ -205,22 +201,9 @@ class IdMapWriter(AbstractContextManager["IdMapWriter"]):
     def add(self, ids: Sequence[int], values: Sequence[int]) -> None:
         """Add ids with their values."""
         for start in range(0, len(ids), _RUN):
-            self._add(self._pending, ids[start : start + _RUN], values[start : start + _RUN])
+            _add(self._pending, ids[start : start + _RUN], values[start : start + _RUN])
             if len(self._pending) >= _RUN:
                 self._write_run()
-
-    def _add(self, known: dict[int, int], ids: Sequence[int], values: Sequence[int]) -> None:
-        fresh = dict(zip(ids, values, strict=True))
-        if len(fresh) == len(ids) and known.keys().isdisjoint(fresh):
-            known.update(fresh)
-            return
-        for key, value in zip(ids, values, strict=True):
-            if key not in known:
-                known[key] = value
-            elif self._combine is None:
-                self._repeated.append(value)
-            else:
-                known[key] = self._combine(known[key], value)
 
     def _write_run(self) -> None:
         if self._file is None:
@@ -230,12 +213,8 @@ class IdMapWriter(AbstractContextManager["IdMapWriter"]):
         self._runs.append(run)
         self._pending = {}
 
-    def finish(self) -> array[int]:
-        """Merge the runs into the map.
-
-        Returns:
-            The later values of repeated ids, in no particular order; empty with `combine`.
-        """
+    def finish(self) -> None:
+        """Merge the runs into the map."""
         if self._runs and self._pending:
             self._write_run()
         with closing(AppendedFile(self._path)) as file:
@@ -251,10 +230,9 @@ class IdMapWriter(AbstractContextManager["IdMapWriter"]):
             index = blocks.firsts.tobytes() + blocks.sums.tobytes()
             index += _END.pack(_MARK, blocks.count, len(blocks.firsts))
             file.write(index + _CRC.pack(crc32(index)))
-        return self._repeated
 
     def _merged(self) -> Iterator[Pairs]:
-        """Yield all pairs in ascending order; of a repeated id, those of earlier runs first."""
+        """Yield all pairs in ascending order."""
         if not self._runs:
             yield _sort(self._pending)
             return
@@ -268,8 +246,17 @@ class IdMapWriter(AbstractContextManager["IdMapWriter"]):
                 continue
             merged: dict[int, int] = {}
             for ids, values in parts:
-                self._add(merged, ids, values)
+                _add(merged, ids, values)
             yield _sort(merged)
+
+
+def _add(known: dict[int, int], ids: Sequence[int], values: Sequence[int]) -> None:
+    fresh = dict(zip(ids, values, strict=True))
+    if len(fresh) == len(ids) and known.keys().isdisjoint(fresh):
+        known.update(fresh)
+        return
+    for key, value in zip(ids, values, strict=True):
+        known[key] = min(value, known.get(key, value))
 
 
 def _sort(pairs: dict[int, int]) -> Pairs:

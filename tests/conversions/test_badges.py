@@ -34,10 +34,10 @@ BADGES = [
 ]
 STRAYS = {
     "badge_invalid_class": 1,
-    "badge_invalid_user_id": 2,
+    "badge_invalid_user_id": 1,
     "badge_missing_class": 1,
     "badge_missing_user_id": 1,
-    "badge_without_user": 3,
+    "badge_without_user": 4,
 }
 
 

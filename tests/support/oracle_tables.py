@@ -100,7 +100,7 @@ def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> 
                 else:
                     users[row["Id"]] = user
             nested.nested[name] = len(users)
-            keyless += repeated
+            keyless += sorted(repeated, key=lambda line: line["row"]["Id"])
             continue
         if name == "badges":
             counts = Counter((row["UserId"], row["Class"]) for row in usable)
@@ -211,8 +211,6 @@ def _reason(name: str, row: Row) -> str | None:
             return f"{name[:-1]}_{'invalid' if attribute in row else 'missing'}_{words}"
     if name == "votes" and not -(2**31) <= row["VoteTypeId"] < 2**31:
         return "vote_invalid_vote_type_id"
-    if name == "badges" and not -(2**60) <= row["UserId"] < 2**60:
-        return "badge_invalid_user_id"
     if name == "badges" and row["Class"] not in BADGES.values():
         return "badge_invalid_class"
     return None

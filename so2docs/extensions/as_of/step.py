@@ -10,7 +10,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 import orjson
-from isal.isal_zlib import crc32
 
 from so2docs.counts import ChunkTally, RowCounts
 from so2docs.extensions.as_of.existence import find_moments
@@ -28,7 +27,7 @@ from so2docs.plugin import flag, log, require_packages
 from so2docs.schema import TABLES
 from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.id_map import IdMap, IdMapWriter
-from so2docs.store.users import Users, UserTable
+from so2docs.store.objects import Objects, ObjectWriter
 
 if TYPE_CHECKING:
     from so2docs.processes.pool import Workers
@@ -41,12 +40,12 @@ class Prepared:
 
     Attributes:
         posts_map: Path of the map from posts to their questions; empty without other tables.
-        titles: Table of titles by question, in the form of a table of users; None without titles.
+        titles: Path of the titles by question; empty without titles.
         first_formula: Date and delimiter of the first formula that a body marks; else empty texts.
     """
 
     posts_map: str
-    titles: UserTable | None
+    titles: str
     first_formula: tuple[str, str]
 
 
@@ -78,43 +77,36 @@ def prepare(
     workers: Workers,
 ) -> Prepared:
     """Move merged answers to their former questions; find the titles that restored bodies name."""
-    titles = None
+    titles = ""
     if posts_map:
         move_answers(spill, options, posts_map, workers)
         titles = _map_titles(spill, options, posts_map, workers)
     return Prepared(posts_map, titles, choose_first(tally.notes for tally in tallies))
 
 
-def _map_titles(
-    spill: Spill, options: Options, posts_map: str, workers: Workers
-) -> UserTable | None:
+def _map_titles(spill: Spill, options: Options, posts_map: str, workers: Workers) -> str:
     """Map the questions whose addresses, or those of their answers, are in texts to their titles.
 
     Ids are sorted on disk, first by post, then by question, so that each map is read in order.
     """
     if options.site is None:
-        return None
+        return ""
     linked, wanted = str(spill.folder / "linked.map"), str(spill.folder / "wanted.map")
-    with IdMapWriter(linked, combine=min) as posts:
+    with IdMapWriter(linked) as posts:
         for post_ids in read_noted_posts(spill, LINKED):
             posts.add(post_ids, post_ids)
         posts.finish()
     with (
         IdMap(linked) as posts,
         IdMap(posts_map) as known,
-        IdMapWriter(wanted, combine=min) as questions,
+        IdMapWriter(wanted) as questions,
     ):
         for post_ids, _ in posts.items():
             question_ids = list(known.find(post_ids).values())
             questions.add(question_ids, question_ids)
         questions.finish()
-    table = UserTable(str(spill.folder / "titles.map"), {0: str(spill.folder / "titles.lines.map")})
-    with (
-        IdMap(wanted) as questions,
-        IdMapWriter(table.places) as places,
-        open(table.files[0], "wb") as lines,
-    ):
-        offset = 0
+    path = str(spill.folder / "titles.map")
+    with IdMap(wanted) as questions, ObjectWriter(path) as writer:
         date, _ = find_moments(options)
         ids = (question_id for part, _ in questions.items() for question_id in part)
         tasks = (
@@ -122,11 +114,9 @@ def _map_titles(
             for bucket, of_bucket in groupby(ids, lambda question_id: question_id >> BUCKET_BITS)
         )
         for titles in workers.run(_find_titles, tasks):
-            for question_id, title in titles:
-                places.add([question_id], [offset])
-                offset += lines.write(b"%08x%b\n" % (crc32(title), title))
-        places.finish()
-    return table
+            writer.add(titles)
+        writer.finish()
+    return path
 
 
 _TitleTask = tuple[list[tuple[str, Block]], frozenset[int], str]
@@ -150,9 +140,9 @@ def restore(
     prepared: Prepared = task.prepared
     with ExitStack() as stack:
         get_title: GetTitle = dict[int, bytes]().get  # An unknown site has no titles.
-        if prepared.titles is not None:
+        if prepared.titles:
             posts = stack.enter_context(IdMap(prepared.posts_map))
-            titles = stack.enter_context(Users(prepared.titles))
+            titles = stack.enter_context(Objects(prepared.titles))
             get_title = partial(_get_title, posts, titles)
         if task.options.core == "compiled":
             blocks = select_part(blocks, task.ids)
@@ -161,7 +151,7 @@ def restore(
         yield restoration.restore(blocks, task.ids)
 
 
-def _get_title(posts: IdMap, titles: Users, post_id: int) -> bytes | None:
+def _get_title(posts: IdMap, titles: Objects, post_id: int) -> bytes | None:
     question_id = posts.get(post_id)
     return None if question_id is None else titles.get(question_id)
 
