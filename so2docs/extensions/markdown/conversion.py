@@ -217,13 +217,11 @@ class _Writer:
             text = _FEEDS.sub("\n", text)
         line.clear()
         if text:
-            self._write(self._lines_in(text), self._is_item_text())
+            is_item = bool(self._containers) and self._containers[-1].tag == "li"
+            is_text = not self._in_paragraph and not self._heading
+            self._write(self._lines_in(text), is_item and is_text)
         for format_ in reopened:
             self._open(format_.tag, format_.sign, format_.closing)
-
-    def _is_item_text(self) -> bool:
-        is_item = self._containers and self._containers[-1].tag == "li"
-        return bool(is_item) and not self._in_paragraph and not self._heading
 
     def _lines_in(self, text: str) -> list[str]:
         if self._heading:
@@ -365,14 +363,6 @@ class _Writer:
         name = language[1] if language and language[1] != "none" else ""
         self._write([fence + name, *code.split("\n"), fence])
 
-    def _source(self, tag: str, attributes: str, end: int) -> str:
-        """Return the HTML of the current element, up to the closing tag at index `end`."""
-        parts = self._parts
-        pieces = [f"<{tag}{attributes}>", parts[self._at - 1]]
-        for at in range(self._at, end, 3):
-            pieces += (f"<{parts[at]}{parts[at + 1]}>", parts[at + 2])
-        return "".join((*pieces, f"</{tag}>"))
-
     # Inline
 
     def _start_emphasis(self, tag: str, attributes: str) -> None:
@@ -495,8 +485,12 @@ class _Writer:
         end = self._find("/table")
         lines = self._rows(end)
         if lines is None:
-            source = self._source(tag, attributes, end).split("\n")
-            lines = [line for line in source if line.strip(_SPACE)]
+            parts = self._parts
+            source = [f"<{tag}{attributes}>", parts[self._at - 1]]
+            for at in range(self._at, end, 3):
+                source += (f"<{parts[at]}{parts[at + 1]}>", parts[at + 2])
+            html = "".join((*source, f"</{tag}>"))
+            lines = [line for line in html.split("\n") if line.strip(_SPACE)]
         self._pass(end)
         self._write(lines)
 

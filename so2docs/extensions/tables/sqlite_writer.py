@@ -97,6 +97,7 @@ class SqliteWriter:
         complete: Called before the database is closed.
 
     Attributes:
+        open_encoder: Opens the encoder of a chunk.
         repeated: Number of rows that repeat an `Id`, by table; the first row is kept.
     """
 
@@ -107,6 +108,7 @@ class SqliteWriter:
         texts_of: TextsOf | None = None,
         complete: Complete | None = None,
     ) -> None:
+        self.open_encoder = partial(SqliteEncoder, texts_of=texts_of)
         self.repeated: Counter[str] = Counter()
         self._new_files, self._path = files, path
         self._texts_of, self._complete = texts_of, complete
@@ -116,11 +118,6 @@ class SqliteWriter:
             self._database = _wrap(self._connection)
             if texts_of is not None:
                 self._create_search()
-
-    @property
-    def open_encoder(self) -> Callable[[TableColumns], SqliteEncoder]:
-        """Opens the encoder of a chunk."""
-        return partial(SqliteEncoder, texts_of=self._texts_of)
 
     def _create_search(self) -> None:
         self._connection.execute(

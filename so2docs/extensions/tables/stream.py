@@ -163,7 +163,7 @@ def write_stream(dump: str, file: BinaryIO, **keywords: Unpack[TableKeywords]) -
         )
     if options.load is not None:
         raise OptionError(f"{flag('load')} writes files; give a folder in place of -")
-    if encoder_class.needs is not None:
+    if options.format != "jsonl":
         _require_pyarrow()
     rows = Rows(dump, options.only, options)
     if issubclass(encoder_class, LinesEncoder):

@@ -27,7 +27,13 @@ from so2docs.extensions.tables.selection import RowSelection
 from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, loading_script
 from so2docs.extensions.tables.sqlite_writer import SqliteWriter
 from so2docs.extensions.tables.visitors import ColumnsVisitor, OpenEncoder
-from so2docs.extensions.tables.writing import ENCODERS, EXTENSIONS, CsvEncoder, FileWriter
+from so2docs.extensions.tables.writing import (
+    ENCODERS,
+    EXTENSIONS,
+    WITHOUT_PYARROW,
+    CsvEncoder,
+    FileWriter,
+)
 from so2docs.output.new_files import new_folder, temporary_folder, write_file
 from so2docs.output.part_files import STRAYS, check_own, side_file
 from so2docs.output.segments import Segment
@@ -175,8 +181,8 @@ def tables(
             f"{flag('format', 'arrow')} is for one table on standard output; give - in place of "
             "the folder, or in Python, call so2docs.rows"
         )
-    if (package := ENCODERS[options.format].needs) is not None:
-        require_packages(flag("format", options.format), package, extra="parquet")
+    if options.format not in WITHOUT_PYARROW:
+        require_packages(flag("format", options.format), "pyarrow", extra="parquet")
     dialect = None if options.load is None else DIALECTS[options.load]
     if options.load == "mysql":
         _check_pyarrow()

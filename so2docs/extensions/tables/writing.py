@@ -9,7 +9,7 @@ import io
 import marshal
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
 
@@ -40,7 +40,6 @@ class Encoder(FileFormat):
     """
 
     compression: Compression = "none"
-    needs: ClassVar[str | None] = "pyarrow"
 
     def __init__(self, columns: TableColumns, compression: Compression | None = None) -> None:
         super().__init__(compression or self.compression, LEVEL)
@@ -115,30 +114,20 @@ class LinesEncoder(Encoder):
 
     def __init__(self, columns: TableColumns, compression: Compression | None = None) -> None:
         super().__init__(columns, compression)
-        self._lines = bytearray()
-
-    def lines(self, batch: Batch) -> bytes:
-        """Encode each row as a line."""
-        raise NotImplementedError
-
-    def add(self, batch: Batch) -> None:
-        """Encode each row as a line."""
-        self._lines += self.lines(batch)
+        self._lines = io.BytesIO()
 
     def segments(self) -> list[Segment]:
         """Return one segment of compressed lines."""
-        return [self.segment(bytes(self._lines))] if self._lines else []
+        return [self.segment(self._lines.getvalue())] if self._lines.tell() else []
 
 
 class JsonLinesEncoder(LinesEncoder):
     """JSON lines: each row is an object of all columns, with dates in the format of the dump."""
 
-    needs: ClassVar[str | None] = None
-
-    def lines(self, batch: Batch) -> bytes:
+    def add(self, batch: Batch) -> None:
         """Encode each row as a JSON object."""
         names = self.columns.names
-        return b"".join(
+        self._lines.writelines(
             orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
             for row in batch.rows()
         )
@@ -164,12 +153,11 @@ class CsvEncoder(LinesEncoder):
         self.header = ",".join(f'"{name}"' for name in columns.names).encode() + b"\n"
         self._is_for_mysql = is_for_mysql
 
-    def lines(self, batch: Batch) -> bytes:
+    def add(self, batch: Batch) -> None:
         """Encode each row as a line of CSV."""
         import pyarrow as pa
         import pyarrow.csv
 
-        sink = io.BytesIO()
         options: dict[str, Any] = {"include_header": False, "quoting_style": "needed"}
         batch.write_lists_as_json()
         rows = batch.arrow(text_dates=True)
@@ -177,8 +165,7 @@ class CsvEncoder(LinesEncoder):
             options["null_string"] = "NULL"
             types = {f.name: pa.int8() if f.type == pa.bool_() else f.type for f in rows.schema}
             rows = rows.cast(pa.schema(types))
-        pyarrow.csv.write_csv(rows, sink, pyarrow.csv.WriteOptions(**options))
-        return sink.getvalue()
+        pyarrow.csv.write_csv(rows, self._lines, pyarrow.csv.WriteOptions(**options))
 
 
 class RowsEncoder(Encoder):
@@ -186,8 +173,6 @@ class RowsEncoder(Encoder):
 
     `marshal` takes half the time of `pickle`, because it does not look for repeated objects.
     """
-
-    needs: ClassVar[str | None] = None
 
     def __init__(self, columns: TableColumns) -> None:
         super().__init__(columns)
@@ -236,6 +221,7 @@ ENCODERS: dict[TableFormat, type[Encoder]] = {
     "sqlite": SqliteEncoder,
     "arrow": ArrowEncoder,
 }
+WITHOUT_PYARROW = ("jsonl", "sqlite")
 
 
 class FileWriter:
