@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -14,8 +13,8 @@ import pyarrow.parquet as pq
 from pyarrow import json
 
 from so2docs.extensions.parquet import footer
-from so2docs.extensions.parquet.columns import Columns, count_leaves
-from so2docs.output.segments import Journal, Segment
+from so2docs.extensions.parquet.columns import Columns
+from so2docs.output.segments import Segment
 from so2docs.parse.posts import milliseconds
 from so2docs.schema import OTHER
 
@@ -158,23 +157,10 @@ def _read_time(text: str) -> None:
     json.read_json(line, parse_options=json.ParseOptions(schema))
 
 
-@contextmanager
-def system_memory() -> Iterator[None]:
-    """Use the system allocator for Arrow.
-
-    Arrow's default allocators keep freed memory: 50 MiB per worker.
-    """
-    usual = pa.default_memory_pool()
-    pa.set_memory_pool(pa.system_memory_pool())
-    try:
-        yield
-    finally:
-        pa.set_memory_pool(usual)
-
-
 def _encode(table: pa.Table, level: int, sorted_by: str = "") -> bytes:
     """Encode an Arrow table as a Parquet file with one row group, at a zstd level."""
     sink = io.BytesIO()
+    order = [(sorted_by, "ascending")] if sorted_by in table.schema.names else []
     pq.write_table(
         table,
         sink,
@@ -186,17 +172,9 @@ def _encode(table: pa.Table, level: int, sorted_by: str = "") -> bytes:
         # With this index, readers of a few rows fetch only the pages of these rows.
         write_page_index=True,
         use_dictionary=_list_lists_of_texts(table.schema),
-        sorting_columns=_sorting(table.schema, sorted_by),
+        sorting_columns=pq.SortingColumn.from_ordering(table.schema, order) if order else None,
     )
     return sink.getvalue()
-
-
-def _sorting(schema: pa.Schema, name: str) -> list[pq.SortingColumn] | None:
-    """Describe the order of rows by a column; positions count the columns of single values."""
-    if name not in schema.names:
-        return None
-    before = schema.names.index(name)
-    return [pq.SortingColumn(count_leaves(schema.field(at) for at in range(before)))]
 
 
 def _list_lists_of_texts(fields: Iterable[pa.Field], prefix: str = "") -> list[str]:
@@ -227,7 +205,7 @@ def make_row_group(table: pa.Table, raw_size: int, level: int, sorted_by: str = 
     return footer.row_group(_encode(table, level, sorted_by), raw_size, table.num_rows)
 
 
-def make_footer(schema: pa.Schema, level: int, journal: Journal, record: bytes = b"") -> bytes:
-    """Make the footer of a file with these columns: see `join_footers`."""
-    no_rows = pa.Table.from_batches([], schema)  # `empty_table` imports pandas if it is installed.
-    return footer.join_footers(_encode(no_rows, level), journal, record)
+def encode_no_rows(schema: pa.Schema, level: int) -> bytes:
+    """Encode a Parquet file with these columns and without rows."""
+    # `empty_table` imports pandas if it is installed.
+    return _encode(pa.Table.from_batches([], schema), level)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,11 +111,3 @@ def _list_filled(schema: Mapping[str, Any]) -> Iterator[str]:
             if members is not kind or kind["additionalProperties"] == COUNT:
                 yield name
             yield from _list_filled(members)
-
-
-def count_leaves(columns: Iterable[pa.Field]) -> int:
-    """Count the columns of single values, at any depth."""
-    return sum(
-        count_leaves(map(column.type.field, range(column.type.num_fields))) or 1
-        for column in columns
-    )

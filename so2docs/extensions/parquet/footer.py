@@ -10,7 +10,7 @@ from __future__ import annotations
 import marshal
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from isal.isal_zlib import crc32
@@ -161,18 +161,19 @@ def _append(out: bytearray, kind: int, value: Any) -> None:
 def row_group(file: bytes, raw_size: int, documents: int) -> Segment:
     """Make a segment from a Parquet file with a single row group.
 
-    Its note is the description of the row group in the footer, and the positions of its pages
-    (`OffsetIndex` of each column). They become offsets in the whole file, so they can only be
-    written at its end.
+    Its note is the description of the row group in the footer, the positions of its pages
+    (`OffsetIndex` of each column), which become offsets in the whole file and can only be written
+    at its end, and the other metadata, which are those of the whole file.
     """
     metadata, size = read_metadata(file)
-    (group,) = _elements(metadata, _ROW_GROUPS)
+    _, (_, (group,)) = metadata.pop(_ROW_GROUPS)
     end = len(file) - len(PARQUET) - _LENGTH.size - size
     offsets = [column[_OFFSET_INDEX][1] for column in _elements(group, _COLUMNS)]
     places = [ThriftReader(file, offset).struct() for offset in offsets]
     data = file[len(PARQUET) : min(offsets, default=end)]
     segment = Segment.of(data, raw_size, crc32(data), documents=documents)
-    return segment._replace(note=marshal.dumps((group, places), 2))
+    note = marshal.dumps((group, places, marshal.dumps(metadata, 2)), 2)
+    return segment._replace(note=note)
 
 
 def _elements(fields: Struct, field_id: int) -> list[Any]:
@@ -181,24 +182,25 @@ def _elements(fields: Struct, field_id: int) -> list[Any]:
     return cast("list[Any]", elements)
 
 
-def join_footers(file: bytes, journal: Journal, record: bytes) -> bytes:
+def join_footers(journal: Journal, record: bytes, without_rows: Callable[[], bytes]) -> bytes:
     """Make the footer of a Parquet file, preceded by the positions of its pages.
 
     Args:
-        file: A file with the same columns, without rows.
         journal: The segments of the file; their notes describe the row groups.
         record: Provenance to store in the footer; empty for none.
+        without_rows: Makes a file with the same columns, for a file without row groups.
     """
-    metadata, _ = read_metadata(file)
+    of_file = b""
     row_groups: list[bytes] = []  # As bytes: as objects, they take thirty times the memory.
     rows, pages = 0, bytearray()
     for segment, note in zip(journal, journal.notes, strict=True):
         if not note:  # The header has no note.
             continue
-        group, places = marshal.loads(note)
+        group, places, of_file = marshal.loads(note)
         _move(group, places, segment.offset - len(PARQUET), pages, journal.end)
         row_groups.append(bytes(write_struct(group)))
         rows += group[_ROWS_OF_GROUP][1]
+    metadata = marshal.loads(of_file) if of_file else read_metadata(without_rows())[0]
     if record:
         stored = {_KEY: (_BINARY, KEY), _VALUE: (_BINARY, record)}
         metadata[_KEY_VALUES] = _LIST, (_STRUCT, [stored])

@@ -14,6 +14,7 @@ from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import PARQUET
 from so2docs.errors import RecipeError
+from so2docs.extensions.parquet.footer import join_footers
 from so2docs.merge import Document
 from so2docs.options.table import Options
 from so2docs.output.formats import Format, OpenSegment
@@ -69,17 +70,23 @@ class Parquet(Format):
         return form
 
     @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """The JSON Schema of a row."""
+        from so2docs.extensions.json_schema import describe_documents
+
+        if self.record_schema is not None:
+            return self.record_schema
+        tables = (*self.tables, *self.absent)
+        return describe_documents(self.fields, tables, self.site, is_attributed=self.is_attributed)
+
+    @cached_property
     def columns(self) -> Columns:
         """The columns, which depend only on the options."""
-        from so2docs.extensions.json_schema import describe_documents
         from so2docs.extensions.parquet.columns import question_columns, record_columns
 
         if self.record_schema is not None:
-            return record_columns(self.record_schema)
-        tables = (*self.tables, *self.absent)
-        is_attributed = self.is_attributed
-        schema = describe_documents(self.fields, tables, self.site, is_attributed=is_attributed)
-        return question_columns(schema, self.absent)
+            return record_columns(self.schema)
+        return question_columns(self.schema, self.absent)
 
     def frame(self, document: Document) -> Iterable[bytes | memoryview]:
         """Return the object on a line, for use by `OpenRowGroup` only."""
@@ -92,12 +99,17 @@ class Parquet(Format):
 
     def bytes_of_segments(self, total: int) -> int:
         """Return the size of a row group in bytes of JSON, which grows with the output."""
-        from so2docs.extensions.parquet.columns import count_leaves
-
         if self.form.split.size is not None:
             return self.segment_bytes
-        size = total * count_leaves(self.columns.schema) // _MOST_CHUNKS
+        size = total * self._count_columns(self.schema) // _MOST_CHUNKS
         return max(self.segment_bytes, min(size, _LARGEST_ROW_GROUP))
+
+    def _count_columns(self, schema: Mapping[str, Any]) -> int:
+        """Count the columns of single values; each object of a document has one for `Other`."""
+        if "items" in schema:
+            return self._count_columns(schema["items"])
+        columns = sum(map(self._count_columns, schema.get("properties", {}).values()))
+        return columns + (self.record_schema is None) if columns else 1
 
     def ends_segment(self, document: Document) -> bool:
         """Return whether a row group may end after a document.
@@ -127,9 +139,12 @@ class Parquet(Format):
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """Make the footer: schema, positions of the row groups, and provenance."""
-        from so2docs.extensions.parquet.arrow import make_footer
+        return join_footers(journal, record, self._without_rows)
 
-        return make_footer(self.columns.schema, self.level, journal, record)
+    def _without_rows(self) -> bytes:
+        from so2docs.extensions.parquet.arrow import encode_no_rows
+
+        return encode_no_rows(self.columns.schema, self.level)
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
         """Return an upper limit for the footer, which is shorter than the notes it is made of."""
@@ -155,21 +170,16 @@ class OpenRowGroup(OpenSegment):
         """Encode the documents as a row group."""
         import pyarrow as pa
 
-        from so2docs.extensions.parquet.arrow import make_row_group, system_memory
+        from so2docs.extensions.parquet.arrow import make_row_group
 
         if self.size > self._converted:
             self._convert()
-        form = self._parquet
-        with system_memory():
-            table = pa.Table.from_batches(self._batches)
-            segment = make_row_group(table, self._raw_size, form.level, form.sorted_by)
+        form, table = self._parquet, pa.Table.from_batches(self._batches)
+        segment = make_row_group(table, self._raw_size, form.level, form.sorted_by)
         return segment._replace(first_id=self._first_id)
 
     def _convert(self) -> None:
-        from so2docs.extensions.parquet.arrow import system_memory
-
         lines = self._take()
         self._raw_size += len(lines)
         self._converted = self.size
-        with system_memory():
-            self._batches.append(self._parquet.make_batch(lines))
+        self._batches.append(self._parquet.make_batch(lines))

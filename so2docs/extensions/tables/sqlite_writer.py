@@ -194,7 +194,7 @@ class SqliteWriter:
         self._connection.execute("DROP TABLE late")
         self._has_late = False
 
-    def finish(self, _workers: object) -> int:
+    def finish(self) -> int:
         """Create the indexes, close the database, and return the size of its file."""
         with explain(self._path, "cannot be written"):
             self._end_table()

@@ -128,7 +128,7 @@ class TableFiles(Product[list[FlatTable]]):
                         strays.append(segment)
             if strays.journal.count:
                 strays.seal()
-            size = writer.finish(self.run.reader.workers)
+            size = writer.finish()
             for table in results:
                 table.bytes = size
                 table.repeated = writer.repeated[table.name]

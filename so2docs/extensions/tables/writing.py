@@ -20,7 +20,6 @@ from so2docs.options.choices import Compression
 from so2docs.output.formats import FileFormat
 from so2docs.output.segments import Journal, Segment
 from so2docs.plugin import POSTS, NewFiles, Output, OutputError
-from so2docs.processes.pool import Workers
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}
 """Extensions of files, by format; other formats write a database with all tables."""
@@ -42,6 +41,8 @@ class Encoder(FileFormat):
     compression: Compression = "none"
 
     def __init__(self, columns: TableColumns, compression: Compression | None = None) -> None:
+        if self.needs:  # Import Arrow without NumPy in workers.
+            from so2docs.extensions import parquet  # noqa: F401
         super().__init__(compression or self.compression, LEVEL)
         self.columns = columns
 
@@ -63,21 +64,13 @@ class ArrowEncoder(Encoder):
 
     def add(self, batch: Batch) -> None:
         """Keep the rows as an Arrow record batch."""
-        from so2docs.extensions.parquet.arrow import system_memory
-
-        with system_memory():
-            self._batches.append(batch.arrow())
+        self._batches.append(batch.arrow())
 
     def segments(self) -> list[Segment]:
         """Return one segment of all rows."""
         import pyarrow as pa
 
-        from so2docs.extensions.parquet.arrow import system_memory
-
-        if not self._batches:
-            return []
-        with system_memory():
-            return [self.encode(pa.Table.from_batches(self._batches))]
+        return [self.encode(pa.Table.from_batches(self._batches))] if self._batches else []
 
     def encode(self, table: Any) -> Segment:
         """Encode an Arrow table as a segment."""
@@ -101,10 +94,15 @@ class ParquetEncoder(ArrowEncoder):
         return make_row_group(table, table.nbytes, LEVEL)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
-        """Return the footer with the positions of all row groups; `record` is not stored in it."""
-        from so2docs.extensions.parquet.arrow import make_footer
+        """Return the footer with the positions of all row groups."""
+        from so2docs.extensions.parquet.footer import join_footers
 
-        return make_footer(self.columns.schema, LEVEL, journal)
+        return join_footers(journal, record, self._without_rows)
+
+    def _without_rows(self) -> bytes:
+        from so2docs.extensions.parquet.arrow import encode_no_rows
+
+        return encode_no_rows(self.columns.schema, LEVEL)
 
 
 class LinesEncoder(Encoder):
@@ -260,13 +258,9 @@ class FileWriter:
         if raw:
             self.append(self._form.segment(raw))
 
-    def finish(self, workers: Workers) -> int:
-        """Write the footer of the file, and return its size.
-
-        A worker makes the footer, because pyarrow takes 50 MiB in this process, too.
-        """
-        for footer in workers.run(self._form.footer, [self._file.journal]):
-            self._append(footer)
+    def finish(self) -> int:
+        """Write the footer of the file, and return its size."""
+        self._append(self._form.footer(self._file.journal))
         return self._file.seal()
 
     def close(self) -> None:

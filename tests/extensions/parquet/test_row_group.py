@@ -17,7 +17,7 @@ import pytest
 
 from so2docs.dump.kinds import PARQUET
 from so2docs.extensions.parquet import footer as footers
-from so2docs.extensions.parquet.arrow import make_footer, make_row_group
+from so2docs.extensions.parquet.arrow import make_row_group
 from so2docs.extensions.parquet.footer import ThriftReader, write_struct
 from so2docs.extensions.parquet.format import Parquet
 from so2docs.merge import Document
@@ -235,7 +235,7 @@ def test_descriptions_of_row_groups_are_not_held_as_objects(tmp_path: Path) -> N
     journal = Journal(PARQUET)
     for _ in range(500):
         journal.add(group)
-    footer, peak = traced(lambda: make_footer(schema, 2, journal, b"{}"))
+    footer, peak = traced(lambda: footers.join_footers(journal, b"{}", bytes))
     assert peak < 5 * len(footer)
     path = tmp_path / "p.parquet"
     path.write_bytes(PARQUET + group.data * journal.count + footer)
