@@ -51,8 +51,8 @@ _MOST_GROUPS = 200
 """Number of groups of tasks: small buckets are merged in one call, since each call takes time."""
 
 _BYTES_OF_BLOCK = 2048
-"""What a block counts in a group: its position takes memory, though it may have no JSON, as votes
-and the posts after a date have none."""
+"""What a task and a block count in a group: their positions take memory, though they may have no
+JSON, as votes and the posts after a date have none."""
 
 Blocks = list[tuple[str, Block]]
 """Blocks in the order of the dump, each with its file."""
@@ -155,7 +155,7 @@ def _together(
         size = group[0].size + of_block * len(group[0].blocks)
         while size < enough and (task := next(tasks, None)):
             group.append(task)
-            size += task.size + of_block * len(task.blocks)
+            size += task.size + _BYTES_OF_BLOCK + of_block * len(task.blocks)
         yield group
 
 

@@ -52,7 +52,6 @@ class Parquet(Format):
 
     holds_record: ClassVar[bool] = True
     header = PARQUET
-    segment_bytes = ROW_GROUP_BYTES
     absent: Sequence[str] = ()
     record_schema: Mapping[str, Any] | None = None
     sorted_by = ""
@@ -99,10 +98,9 @@ class Parquet(Format):
 
     def bytes_of_segments(self, total: int) -> int:
         """Return the size of a row group in bytes of JSON, which grows with the output."""
-        if self.form.split.size is not None:
-            return self.segment_bytes
         size = total * self._count_columns(self.schema) // _MOST_CHUNKS
-        return max(self.segment_bytes, min(size, _LARGEST_ROW_GROUP))
+        size = max(ROW_GROUP_BYTES, min(size, _LARGEST_ROW_GROUP))
+        return size if self.form.split.size is None else min(size, self.form.split.size // 4)
 
     def _count_columns(self, schema: Mapping[str, Any]) -> int:
         """Count the columns of single values; each object of a document has one for `Other`."""
