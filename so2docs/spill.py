@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
@@ -284,6 +285,7 @@ class Spill:
         self._sequences = "0"
         self._is_leaving = False
         self.budget = Budget()
+        self.lock = threading.Lock()  # For several threads that read tables.
         try:
             self.folder.mkdir(exist_ok=True)
             paths = list(self.folder.iterdir())

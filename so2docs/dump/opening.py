@@ -12,6 +12,7 @@ import re
 import select
 import stat
 import sys
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,7 +62,7 @@ class SourceFile:
         self.kind: Kind | None = None
         self.identity = storage.NO_FILE
         self._head = b""
-        self._archive: Archive | None = None
+        self._archives: dict[int, Archive] = {}
         if stream is not None:
             self.name = str(getattr(stream, "name", "the open file"))
             return
@@ -87,12 +88,16 @@ class SourceFile:
         return int(self.identity.size * (self.kind.ratio if self.kind else 1))
 
     def archive(self) -> Archive | None:
-        """Open the archive and read its list of members; None if the file is not an archive."""
-        if self._archive is None and self.kind is not None and self.kind.is_archive:
+        """Open the archive and read its list of members; None if the file is not an archive.
+
+        An archive reads one stream at a time, so each thread has its own.
+        """
+        thread = threading.get_ident()
+        if thread not in self._archives and self.kind is not None and self.kind.is_archive:
             from so2docs.dump.unpacking import open_archive  # Only needed for archives.
 
-            self._archive = open_archive(self.kind, self.name, self.open())
-        return self._archive
+            self._archives[thread] = open_archive(self.kind, self.name, self.open())
+        return self._archives.get(thread)
 
     @cached_property
     def digest(self) -> str:
@@ -119,10 +124,9 @@ class SourceFile:
             raise unreadable_dump(self.path, error) from error
 
     def close(self) -> None:
-        """Close the archive, if it was opened."""
-        if self._archive is not None:
-            self._archive.close()
-            self._archive = None
+        """Close the archives that were opened, which ends their streams."""
+        while self._archives:
+            self._archives.popitem()[1].close()
 
 
 def _standard_input(name: str) -> BinaryIO:

@@ -208,13 +208,13 @@ def in_reading_order(files: Iterable[TableFile]) -> list[TableFile]:
     """Sort the tables of a dump, given the posts first, by their position in their files.
 
     A table in the same compressed stream as the posts keeps its position before or after them; all
-    other tables follow the posts. This way, nothing is decompressed twice.
+    other tables follow. This way, nothing is decompressed twice.
     """
     posts, *tables = files
     before = sorted((table for table in tables if table.precedes(posts)), key=attrgetter("place"))
     after = [table for table in tables if not table.precedes(posts)]
     paths = [posts.place[0], *(table.place[0] for table in after)]
-    after.sort(key=lambda table: (paths.index(table.place[0]), table.place))
+    after.sort(key=lambda file: (not posts.precedes(file), paths.index(file.place[0]), file.place))
     return [*before, posts, *after]
 
 

@@ -74,14 +74,16 @@ class FirstPass:
             posts_map: Path of the map of posts to their questions.
             seen_ids: Set to which the ids of posts are added.
         """
-        if self.is_read:
-            with reader.progress.step(self.file.label, self.file.work, 1, 1):
-                return
+        with self.spill.lock:
+            done = {number - self.first_chunk: tally for number, tally in self.tallies().items()}
+            if self.is_read:
+                with reader.progress.step(self.file.label, self.file.work, 1, 1):
+                    return
 
         def visit(chunk: Chunk) -> OpenVisitor:
-            return self.filing(self.number(chunk), chunk.end - chunk.start, posts_map).open
+            with self.spill.lock:
+                return self.filing(self.number(chunk), chunk.end - chunk.start, posts_map).open
 
-        done = {number - self.first_chunk: tally for number, tally in self.tallies().items()}
         folder = self.spill.folder
         if done and not self.file.source.is_plain:
             log.info("resuming: decompressing %s from its start", self.name)
@@ -89,12 +91,14 @@ class FirstPass:
         with opened as (dump, results):
             for result in results:
                 blocks, ids = result.value
-                self.spill.commit(self.number(result.chunk), blocks, result.tally)
+                with self.spill.lock:
+                    self.spill.commit(self.number(result.chunk), blocks, result.tally)
                 if seen_ids is not None:
                     for pages in ids:
                         seen_ids.add(pages)
             end = {"size": dump.size, "repaired": dump.repaired}
-        self.spill.put(self._end, end, commits=False)
+        with self.spill.lock:
+            self.spill.put(self._end, end, commits=False)
 
     def number(self, chunk: Chunk) -> int:
         """Return the number of a chunk in the spill."""

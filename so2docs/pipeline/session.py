@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from so2docs.counts import RowCounts, TableCounts
@@ -229,7 +230,8 @@ class Session:
         folder, threads = self.names.work_folder, self.run_options.threads
         reader = TableReader(workers, self.progress, folder, threads)
         posts_map = ""
-        for number, step in enumerate(self.steps):
+        others = [step for step in self.steps if step.file.place[:2] != self.posts.file.place[:2]]
+        for number, step in enumerate(self.steps[: len(self.steps) - len(others)]):
             if step is not self.posts:
                 step.run(reader, posts_map)
                 continue
@@ -241,6 +243,7 @@ class Session:
                 posts_map = map_posts(self.spill)
             for early in self.tables:
                 early.file_kept(workers, posts_map)
+        reader.read_tables([(step.file, partial(step.run, posts_map=posts_map)) for step in others])
         self.spill.index()
         names, users = {step.table.name for step in self.tables}, ""
         if "users" in names:

@@ -37,6 +37,9 @@ _LIMITS: dict[int | None, str] = {
 _AHEAD = 2
 """Number of tasks that wait for a process, in addition to the running tasks."""
 
+MOST_STREAMS = 3
+"""Streams that are decompressed at once, each with the memory of its dictionary."""
+
 _WORTH_A_PROCESS = 32 * 1024 * 1024
 """Bytes of input that take about as long to read as workers take to start."""
 
@@ -141,6 +144,7 @@ class Workers(AbstractContextManager["Workers"]):
     """Runs tasks in up to `jobs` processes; a process is started when all others are busy.
 
     Attributes:
+        readers: Threads that may read tables and run tasks; they leave signals to the main thread.
         peaks: Peak resident memory of each worker, in bytes, by process id.
     """
 
@@ -152,7 +156,8 @@ class Workers(AbstractContextManager["Workers"]):
         """
         self.jobs = jobs
         self.peaks: dict[int, int] = {}
-        self._threads = self.open_threads(jobs)
+        self._threads = ThreadPoolExecutor(jobs, initializer=_leave_signals)
+        self.readers = ThreadPoolExecutor(min(jobs, MOST_STREAMS), initializer=_leave_signals)
         self._unfinished: deque[None] = deque()  # Of all runs: several threads may run tasks.
         self._workers: list[_Worker] = []
         self._local = threading.local()
@@ -163,14 +168,10 @@ class Workers(AbstractContextManager["Workers"]):
         for worker in self._workers:
             worker.process.kill()  # Results of running tasks are no longer needed.
         self._threads.shutdown(wait=True, cancel_futures=True)
+        self.readers.shutdown(wait=True, cancel_futures=True)
         for worker in self._workers:
             worker.close()
         self._workers.clear()
-
-    @staticmethod
-    def open_threads(count: int) -> ThreadPoolExecutor:
-        """Make threads that leave signals to the main thread; each may run tasks."""
-        return ThreadPoolExecutor(count, initializer=_leave_signals)
 
     def run(
         self,

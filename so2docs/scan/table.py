@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, Dump
 from so2docs.dump.opening import TableFile
+from so2docs.dump.storage import is_url
 from so2docs.errors import DumpError
-from so2docs.processes.pool import Workers, choose_jobs
+from so2docs.processes.pool import MOST_STREAMS, Workers, choose_jobs
 from so2docs.progress import Bar, Progress, Shown
 from so2docs.scan.chunk import ChunkResult, ChunkTask, Visitor, read_chunk
 
@@ -20,10 +24,7 @@ if TYPE_CHECKING:
     from so2docs.dump.stream import AnyDump
 
 OpenVisitor = Callable[[], AbstractContextManager[Visitor]]
-
-LARGE_CHUNK_BYTES = 16 * 1024 * 1024
-"""Bytes of XML in a chunk where a chunk becomes a row group: 6 MB of Parquet for posts, 180,000
-rows for votes."""
+ReadTable = Callable[["TableReader"], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,34 @@ class TableReader:
             with self.progress.step(file.label, file.work, total, before) as bar:
                 results = self.workers.run(read_chunk, tasks)
                 yield dump, _read_to_end(results, dump, file, bar, done.values())
+
+    def read_tables(self, tables: Sequence[tuple[TableFile, ReadTable]]) -> None:
+        """Read each table with its function; a few streams of local archives are read at once.
+
+        A stream is decompressed by one thread, so several of them keep more workers busy. The error
+        is that of the first table that has one, in the given order.
+        """
+        streams = [[*group] for _, group in groupby(tables, lambda table: table[0].place[:2])]
+        is_local = all(file.entry and not is_url(file.source.path) for file, _ in tables)
+        count = min(len(streams), self.workers.jobs, MOST_STREAMS) if is_local else 1
+        reader = replace(self, threads=max(1, self.threads // max(1, count)))
+
+        def read_stream(stream: Sequence[tuple[TableFile, ReadTable]]) -> None:
+            for _, read in stream:
+                read(reader)
+
+        if count < 2:
+            return read_stream(tables)
+        submit = self.workers.readers.submit
+        started = [submit(copy_context().run, read_stream, stream) for stream in streams]
+        try:
+            for future in started:
+                while not future.done():
+                    wait([future], 0.2)  # A signal may have come to another thread.
+                future.result()
+        finally:
+            for file, _ in tables:
+                file.source.close()
 
 
 @contextmanager

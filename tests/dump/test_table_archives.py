@@ -132,7 +132,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "given"
 
 
-@pytest.mark.parametrize(("place", "jobs"), [*((place, 1) for place in PLACES), (in_one_7z, 3)])
+@pytest.mark.parametrize(("place", "jobs"), [*((place, 1) for place in PLACES), (in_a_7z_each, 3)])
 def test_same_bytes_from_anywhere(
     place: Callable[[Path], Path], jobs: int, folder: Path, tmp_path: Path
 ) -> None:
@@ -166,9 +166,10 @@ def test_an_archive_is_read_once(
     Counting.assert_read_once(archive)
 
 
-def test_documents_from_an_archive(folder: Path) -> None:
-    documents = list(so2docs.documents(in_one_7z(folder), jobs=1, nest=["comments", "users"]))
-    assert documents == list(so2docs.documents(SITE, jobs=1, nest=["comments", "users"]))
+def test_documents_from_an_archive_and_by_url(folder: Path) -> None:
+    expected = list(so2docs.documents(SITE, jobs=1, nest="all"))
+    for source in (in_one_7z(folder), f"file://{SITE}/Posts.xml"):
+        assert list(so2docs.documents(source, nest="all")) == expected
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, utf_16])
@@ -335,16 +336,6 @@ def test_a_changing_table(folder: Path, tmp_path: Path) -> None:
         so2docs.convert(ChangesAtItsEnd(posts, votes), output, jobs=1, tables={"votes": votes})
 
 
-def test_several_sites(folder: Path, tmp_path: Path) -> None:
-    in_one_7z(folder)
-    in_a_7z_each(folder)
-    sources = [folder / "tea.stackexchange.com.7z", folder / "tea.com-Posts.7z"]
-    results = so2docs.convert_all(sources, tmp_path / "out", nest="all", jobs=1)
-    assert [conversion.error for conversion in results] == [None, None]
-    for conversion in results:
-        assert unpacked(Path(conversion.output)) == WANTED[0]
-
-
 @pytest.mark.skipif(os.name != "posix", reason="kills a process that it forks")
 @pytest.mark.parametrize(
     ("place", "stride"),
@@ -433,8 +424,3 @@ def test_memory_of_a_long_table(folder: Path) -> None:
         peaks.append(int(result.stdout))
     # The longer table has 43 MB.
     assert peaks[1] < peaks[0] + 20 * 2**20
-
-
-def test_finds_tables_next_to_a_dump_by_url() -> None:
-    by_path = list(so2docs.documents(SITE / "Posts.xml", nest="all"))
-    assert list(so2docs.documents(f"file://{SITE}/Posts.xml", nest="all")) == by_path

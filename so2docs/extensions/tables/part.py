@@ -21,7 +21,7 @@ from operator import and_
 from typing import Any
 
 from so2docs.domain import FIRST_FABRICATED_ID
-from so2docs.extensions.tables.columns import Batch
+from so2docs.extensions.tables.columns import LARGE_CHUNK_BYTES, Batch
 from so2docs.extensions.tables.options import RowOptions
 from so2docs.extensions.tables.restored import RestoredPosts
 from so2docs.extensions.tables.selection import RowSelection
@@ -38,7 +38,7 @@ from so2docs.parse.filters import (
 from so2docs.parse.id_set import IdSet, IdSetWriter, Pages, ids_in_pages, to_pages
 from so2docs.plugin import DUMP, Source, log, without_secrets
 from so2docs.report import explain_few
-from so2docs.scan.table import LARGE_CHUNK_BYTES, TableReader
+from so2docs.scan.table import TableReader
 from so2docs.schema import Table
 
 _QUESTION, _ANSWER = 1, 2

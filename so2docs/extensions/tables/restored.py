@@ -15,11 +15,11 @@ import orjson
 
 from so2docs import convert
 from so2docs.counts import ChunkTally
-from so2docs.extensions.tables.columns import SLICE_BYTES
+from so2docs.extensions.tables.columns import LARGE_CHUNK_BYTES, SLICE_BYTES
 from so2docs.extensions.tables.options import RowOptions
 from so2docs.extensions.tables.visitors import BatchVisitor
 from so2docs.plugin import ANSWERS
-from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader
+from so2docs.scan.table import OpenVisitor, TableReader
 
 _Task = tuple[OpenVisitor, str, int]
 """The visitor, the path of a file of documents, and the offset of a range of `LARGE_CHUNK_BYTES`

@@ -11,16 +11,14 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.opening import TableFile
-from so2docs.dump.storage import is_url
 from so2docs.errors import explain
-from so2docs.extensions.tables.columns import TableColumns
+from so2docs.extensions.tables.columns import LARGE_CHUNK_BYTES, TableColumns
 from so2docs.extensions.tables.options import RowOptions, SomeTables, TableOptions
 from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.selection import RowSelection
@@ -59,7 +57,7 @@ from so2docs.plugin import (
     spell_out,
 )
 from so2docs.report import check_placed
-from so2docs.scan.table import LARGE_CHUNK_BYTES, OpenVisitor, TableReader, start_reader
+from so2docs.scan.table import OpenVisitor, TableReader, start_reader
 
 if TYPE_CHECKING:
     from so2docs.extensions.keywords import TableKeywords
@@ -67,9 +65,6 @@ if TYPE_CHECKING:
 
 _TABLES_VERSION = 1
 """Version of the columns. Increase it when the same dump would give other files."""
-
-_MOST_STREAMS = 3
-"""Streams that are decompressed at once, each with the memory of its dictionary."""
 
 TableWriter = FileWriter | SqliteWriter
 OpenWriter = Callable[[NewFiles, str], TableWriter]
@@ -212,6 +207,11 @@ def write_tables(
         folder: Folder of the files, and for temporary files, unless the options have one.
     """
     begun, report = time.perf_counter(), TablesReport(folder)
+
+    def build(target: TableFiles, run: TableRun, reader: TableReader) -> None:
+        target.run = replace(run, reader=reader)
+        target.results = target.build(force=options.force, update=options.update)
+
     # A repeated call skips files that are complete, of which a database is one.
     with resumable(lambda: len(targets) > 1 and bool(report)):
         for target in targets:
@@ -223,56 +223,15 @@ def write_tables(
             report.jobs = run.reader.workers.jobs
             try:
                 missing = [target for target in targets if target.results is None]
-                _build_all(source.path, missing, run, options)
+                run.reader.read_tables(
+                    [(target.files[0], partial(build, target, run)) for target in missing]
+                )
             finally:
                 for target in targets:
                     report.tables |= {table.name: table for table in target.results or ()}
             report.peak_memory_bytes = peak_memory() + sum(run.reader.workers.peaks.values())
     report.seconds = time.perf_counter() - begun
     return report
-
-
-def _build_all(dump: str, targets: list[TableFiles], run: TableRun, options: SomeTables) -> None:
-    """Write files, those of a few compressed streams of local archives at once.
-
-    A stream is decompressed by one thread, so several of them keep more workers busy.
-    """
-    streams: dict[object, list[TableFiles]] = {}
-    for target in targets:
-        file = target.files[0]
-        is_local = file.entry is not None and not is_url(file.source.path)
-        streams.setdefault(file.place[:2] if is_local else None, []).append(target)
-    count = min(len(streams), run.reader.workers.jobs, _MOST_STREAMS)
-
-    def build(stream: list[TableFiles], run: TableRun = run) -> None:
-        for target in stream:
-            target.run = run
-            target.results = target.build(force=options.force, update=options.update)
-
-    def build_alone(stream: list[TableFiles]) -> None:
-        with Source(dump) as source:  # An archive reads one stream at a time.
-            found = source.find_tables([target.files[0].table.name for target in stream])
-            for target, file in zip(stream, found, strict=True):
-                file.source.identity = target.files[0].source.identity
-                target.files = [file]
-            reader = replace(run.reader, threads=max(1, run.reader.threads // count))
-            build(stream, replace(run, reader=reader))
-
-    if count < 2:
-        build(targets)
-        return
-    with run.reader.workers.open_threads(count) as threads:
-        started = [
-            threads.submit(copy_context().run, build_alone if key else build, stream)
-            for key, stream in streams.items()
-        ]
-        try:
-            for future in started:
-                future.result()
-        except BaseException:
-            run.reader.workers.__exit__()
-            threads.shutdown(cancel_futures=True)
-            raise
 
 
 def find_files(
