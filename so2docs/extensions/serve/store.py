@@ -207,18 +207,8 @@ class Store:
         Returns:
             The document; None if the question does not exist.
         """
-        posts = {row["Id"]: row for row in self._posts([question_id, *answer_ids])}
-        document = posts.pop(question_id, None)
-        if document is None or document["PostTypeId"] != 1:
-            return None
-        document["Tags"] = orjson.loads(document.get("Tags") or "[]")
-        document["Answers"] = [posts[key] for key in answer_ids if key in posts]
-        return document
-
-    def _posts(self, ids: Sequence[int]) -> list[Row]:
-        """Read posts with the users, comments and bounties that belong to them."""
-        within = f"IN ({_comma_separated(ids)})"
-        posts = self._rows(
+        within = f"IN ({_comma_separated([question_id, *answer_ids])})"
+        rows = self._rows(
             "SELECT p.*, o.DisplayName AS Owner, o.Reputation, e.DisplayName AS LastEditor "
             "FROM Posts p LEFT JOIN Users o ON o.Id = p.OwnerUserId "
             f"LEFT JOIN Users e ON e.Id = p.LastEditorUserId WHERE p.Id {within}"
@@ -226,11 +216,17 @@ class Store:
         comments = self._by_post("Comments", within)
         is_bounty = f"VoteTypeId IN ({_comma_separated(_BOUNTIES)}) AND BountyAmount > 0"
         bounties = self._by_post("Votes", f"{within} AND {is_bounty}")
-        return [
-            {name: value for name, value in post.items() if value is not None}
-            | {"Comments": comments.get(post["Id"], []), "Bounties": bounties.get(post["Id"], [])}
-            for post in posts
-        ]
+        posts: dict[int, Row] = {
+            row["Id"]: {name: value for name, value in row.items() if value is not None}
+            | {"Comments": comments.get(row["Id"], []), "Bounties": bounties.get(row["Id"], [])}
+            for row in rows
+        }
+        document = posts.pop(question_id, None)
+        if document is None or document["PostTypeId"] != 1:
+            return None
+        document["Tags"] = orjson.loads(document.get("Tags") or "[]")
+        document["Answers"] = [posts[key] for key in answer_ids if key in posts]
+        return document
 
     def _by_post(self, table: str, condition: str) -> dict[int, list[Row]]:
         """Read the rows of a table whose `PostId` meets a condition, with names, by post."""

@@ -22,7 +22,22 @@ FORMAT = 13
 """Version of the database; databases with any other version are rejected."""
 
 _TABLE = "so2docs"
-_MOST_TAGS = 30
+_COUNTS = {
+    "questions": "count(*) FROM questions",
+    "answers": "count(*) FROM answers",
+    "accepted": "count(AcceptedAnswerId) FROM questions",
+    "unanswered": "count(*) FROM questions q "
+    "WHERE NOT EXISTS (SELECT 1 FROM Posts a WHERE a.ParentId = q.Id)",
+    # Two queries, each of which reads the end of an index instead of all questions.
+    "first": "min(CreationDate) FROM questions",
+    "last": "max(CreationDate) FROM questions",
+    "tags": "count(*) FROM tag_counts",
+}
+_LISTS = {
+    "questions_by_year": "substr(CreationDate, 1, 4), count(*) FROM questions "
+    "WHERE CreationDate IS NOT NULL GROUP BY 1 ORDER BY 1",
+    "top_tags": "Tag, Questions FROM tag_counts ORDER BY Questions DESC, Tag LIMIT 30",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,33 +144,8 @@ def read_about(path: str) -> About:
 
 def _overview(connection: sqlite3.Connection) -> dict[str, Any]:
     """Compute the counts for the front page, each from an index."""
-
-    def rows(sql: str, *values: Any) -> list[Any]:
-        return connection.execute(sql, values).fetchall()
-
-    [(questions, accepted)] = rows("SELECT count(*), count(AcceptedAnswerId) FROM questions")
-    # Two queries, each of which reads the end of an index instead of all questions.
-    [(first,)] = rows("SELECT min(CreationDate) FROM questions")
-    [(last,)] = rows("SELECT max(CreationDate) FROM questions")
-    [(unanswered,)] = rows(
-        "SELECT count(*) FROM questions q "
-        "WHERE NOT EXISTS (SELECT 1 FROM Posts a WHERE a.ParentId = q.Id)"
-    )
-    return {
-        "questions": questions,
-        "answers": rows("SELECT count(*) FROM answers")[0][0],
-        "accepted": accepted,
-        "unanswered": unanswered,
-        "first": first,
-        "last": last,
-        "tags": rows("SELECT count(*) FROM tag_counts")[0][0],
-        "questions_by_year": dict(
-            rows(
-                "SELECT substr(CreationDate, 1, 4), count(*) FROM questions "
-                "WHERE CreationDate IS NOT NULL GROUP BY 1 ORDER BY 1"
-            )
-        ),
-        "top_tags": rows(
-            f"SELECT Tag, Questions FROM tag_counts ORDER BY Questions DESC, Tag LIMIT {_MOST_TAGS}"
-        ),
+    rows = {name: connection.execute(f"SELECT {sql}").fetchall() for name, sql in _LISTS.items()}
+    counts = {
+        name: connection.execute(f"SELECT {sql}").fetchone()[0] for name, sql in _COUNTS.items()
     }
+    return {**counts, **rows, "questions_by_year": dict(rows["questions_by_year"])}

@@ -171,13 +171,14 @@ class Batch:
         batch = pa.RecordBatch.from_arrays(self._arrays(), schema=self.columns.text_schema)
         if not isinstance(self._kept, range):
             batch = batch.take(pa.array(self._kept, pa.int64()))
+        at = self.columns.names.index
         for name, values in self._replaced.items():
             kind = pa.int64() if self.columns.table.attributes[name] == INTEGER else pa.string()
-            batch = _with_column(batch, name, pa.array(values, kind))
+            batch = batch.set_column(at(name), name, pa.array(values, kind))
         for field in () if text_dates else self.columns.schema:
             if pa.types.is_timestamp(field.type):
                 dates = batch.column(field.name).cast(pa.timestamp(field.type.unit))
-                batch = _with_column(batch, field.name, dates.view(field.type))
+                batch = batch.set_column(at(field.name), field.name, dates.view(field.type))
         return batch
 
     def _read(self, name: str, indices: Sequence[int]) -> list[Any]:
@@ -276,8 +277,3 @@ def _array(kind: Any, count: int, filled: Buffers) -> Any:
     if pa.types.is_string(kind):
         parts.append(pa.py_buffer(offsets))
     return pa.Array.from_buffers(kind, count, [*parts, pa.py_buffer(values)], nulls)
-
-
-def _with_column(batch: Any, name: str, array: Any) -> Any:
-    """Return an Arrow record batch with another column in place of one."""
-    return batch.set_column(batch.schema.get_field_index(name), name, array)
