@@ -8,8 +8,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from so2docs.extensions.changes.options import ComparisonOptions, ReplaceOptions
-from so2docs.extensions.sqlite.options import DatabaseOptions
-from so2docs.extensions.tables.options import RowOptions, TableOptions
+from so2docs.extensions.tables.options import DatabaseOptions, RowOptions, TableOptions
 from so2docs.options.option import Option
 from so2docs.options.table import PartFilters, options_of, taken_by
 

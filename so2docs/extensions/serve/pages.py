@@ -56,20 +56,13 @@ Paging = tuple[int, int, int]
 """Number of a page of a list, number of rows on all pages, and number of rows on a page."""
 
 
-class _PostId(IntegerConvertor):
-    """The id of a post in a URL, which must fit into 63 bits."""
-
-    regex = "[0-9]{1,18}"
-
-
-class _UserId(IntegerConvertor):
-    """The id of a user, which may be -1."""
+class _Id(IntegerConvertor):
+    """An id in a URL, which must fit into 63 bits; that of a user may be -1."""
 
     regex = "-?[0-9]{1,18}"
 
 
-register_url_convertor("post", _PostId())
-register_url_convertor("user", _UserId())
+register_url_convertor("id", _Id())
 
 
 class Pages:
@@ -94,19 +87,19 @@ class Pages:
             "/questions": self.questions,
             "/questions/tagged/{tag}": self.questions,
             "/unanswered": self.unanswered,
-            "/questions/{id:post}": self.question,
-            "/questions/{id:post}/{title}": self.question,
-            "/questions/{question:post}/{title}/{id:post}": self.post,
-            "/q/{id:post}": self.post,
-            "/q/{id:post}/{user:user}": self.post,
-            "/a/{id:post}": self.post,
-            "/a/{id:post}/{user:user}": self.post,
-            "/posts/{id:post}": self.post,
+            "/questions/{id:id}": self.question,
+            "/questions/{id:id}/{title}": self.question,
+            "/questions/{question:id}/{title}/{id:id}": self.post,
+            "/q/{id:id}": self.post,
+            "/q/{id:id}/{user:id}": self.post,
+            "/a/{id:id}": self.post,
+            "/a/{id:id}/{user:id}": self.post,
+            "/posts/{id:id}": self.post,
             "/tags": self.tags,
             "/tags/{tag}/info": self.questions,
             "/users": self.users,
-            "/users/{id:user}": self.user,
-            "/users/{id:user}/{name}": self.user,
+            "/users/{id:id}": self.user,
+            "/users/{id:id}/{name}": self.user,
             "/search": self.search,
             "/about": self.about,
         }
@@ -387,11 +380,9 @@ def _search(request: Request, sites: Sequence[Pages], base: str) -> Values:
     query, page = parse(text), min(page_number(request), most_pages)
     if sort == "relevance" and not query.has_words:
         sort = "newest"
-    found: list[tuple[Store, Values]] = []
-    count, is_cut = 0, False
     pages = {site.store: site for site in sites}
-    if not query.is_empty:
-        found, count, is_cut = search(list(pages), query, sort, page, PAGE)
+    stores = [] if query.is_empty else list(pages)
+    found, count, is_cut = search(stores, query, sort, page, PAGE)
     rows = []
     for store, row in found:
         site = pages[store]

@@ -45,9 +45,7 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
     pages: list[str] = []
     with open_output(output, progress=True) as docs:
         for number in ids:
-            question_id: int | None = number
-            if number not in docs:
-                question_id = docs.find_question_id(number)
+            question_id = number if number in docs else docs.find_question_id(number)
             if question_id is None:
                 missing.append(So2docsError(f"{output}: has no question or answer {number}"))
             elif as_json:

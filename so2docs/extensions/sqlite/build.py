@@ -9,8 +9,8 @@ from typing import Unpack
 from so2docs.errors import explain
 from so2docs.extensions.keywords import DatabaseKeywords
 from so2docs.extensions.sqlite.about import FORMAT, write_about
-from so2docs.extensions.sqlite.options import DatabaseOptions
 from so2docs.extensions.sqlite.texts import texts_of_posts
+from so2docs.extensions.tables.options import DatabaseOptions
 from so2docs.extensions.tables.report import TablesReport
 from so2docs.extensions.tables.sqlite_writer import SqliteWriter
 from so2docs.extensions.tables.tables import TableFiles, find_files, list_inputs, write_tables

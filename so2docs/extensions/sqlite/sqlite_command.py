@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from so2docs.extensions.sqlite.options import DatabaseOptions
+from so2docs.extensions.tables.options import DatabaseOptions
 from so2docs.options.choices import DATABASE_ENDINGS
 from so2docs.plugin import (
     POSTS,

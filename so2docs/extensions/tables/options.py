@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from so2docs.options.choices import BodyAs, Core
 from so2docs.options.option import names, none_of
 from so2docs.options.table import PartFilters
-from so2docs.plugin import DUMP, OptionError, Shown, flag, like, option
+from so2docs.plugin import DUMP, OptionError, Shown, checked_host, flag, like, option
 
 TableErrors = Literal["repair", "skip"]
 TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "arrow"]
@@ -117,6 +117,18 @@ class SomeTables(RowOptions):
     )
     update: bool = like("update", "Replace files made from another input or with other options.")
     force: bool = like("force", "Overwrite existing files.")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseOptions(SomeTables):
+    """Options for making a database with full-text search."""
+
+    site: str | None = like(
+        "site",
+        "The site for links to the original posts.",
+        usually="from the name of DUMP",
+        parse=lambda name, value: None if value is None else checked_host(value),
+    )
 
 
 @dataclass(frozen=True, slots=True)

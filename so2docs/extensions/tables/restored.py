@@ -21,10 +21,6 @@ from so2docs.extensions.tables.visitors import BatchVisitor
 from so2docs.plugin import ANSWERS
 from so2docs.scan.table import OpenVisitor, TableReader
 
-_Task = tuple[OpenVisitor, str, int]
-"""The visitor, the path of a file of documents, and the offset of a range of `LARGE_CHUNK_BYTES`
-bytes, which has the lines that start in it."""
-
 
 @dataclass(frozen=True, slots=True)
 class RestoredPosts:
@@ -55,7 +51,8 @@ class RestoredPosts:
         return reader.workers.run(_read_range, tasks)
 
 
-def _read_range(task: _Task) -> tuple[ChunkTally, Any]:
+def _read_range(task: tuple[OpenVisitor, str, int]) -> tuple[ChunkTally, Any]:
+    """Pass the posts in a range of a file, from an offset on, to a visitor."""
     open_visitor, path, start = task
     with open_visitor() as visitor:
         assert isinstance(visitor, BatchVisitor)
