@@ -138,7 +138,7 @@ def test_no_circle() -> None:
 
 PUBLIC_OF_CORE = 57
 """Maximum number of names in `plugin.py`."""
-NAMES, MODULES_OF_CORE, ARROWS = 287, 54, 8
+NAMES, MODULES_OF_CORE, ARROWS = 286, 54, 8
 """Maximum numbers of names and modules of the core that extensions import, and of pairs of
 extensions of which one imports the other. Lower them when one of them falls."""
 ON_PLUGIN = (
