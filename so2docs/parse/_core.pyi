@@ -201,6 +201,17 @@ def find_values(
         get_block: Returns a block by its number: ids and their values.
     """
 
+def find_objects(
+    firsts: array[int], keys: array[int], get_block: Callable[[int], bytes]
+) -> list[bytes | None]:
+    """Look up JSON objects, as `Objects.get` does.
+
+    Args:
+        firsts: The first id of each block.
+        keys: The ids; each block is read once if they are ascending.
+        get_block: Returns a block by its number, as `pack_objects` made it.
+    """
+
 def select_records(block: tuple[bytes, bytes], low: int, high: int) -> tuple[bytes, bytes]:
     """Copy the records of some question ids out of a block, as `merge.gather` does.
 

@@ -22,9 +22,9 @@ from so2docs.schema import TABLES, Table
 
 FUNCTIONS = frozenset({
     "add_rows", "add_sizes", "answer_ids", "contains", "count_lines", "count_votes", "decode_bzip2",
-    "decode_lzma2", "file_records", "find_bzip2", "find_values", "join_records", "new_bzip2",
-    "new_lzma2", "read_bzip2", "read_columns", "read_lzma2", "read_table", "select_records",
-    "sort_records", "to_markdown", "to_text", "user_ids",
+    "decode_lzma2", "file_records", "find_bzip2", "find_objects", "find_values", "join_records",
+    "new_bzip2", "new_lzma2", "read_bzip2", "read_columns", "read_lzma2", "read_table",
+    "select_records", "sort_records", "to_markdown", "to_text", "user_ids",
 })  # fmt: skip
 """Functions that the compiled core must have; a core built for a different version of so2docs may
 lack some of them."""

@@ -124,8 +124,9 @@ def read_at(file: int, size: int, offset: int) -> bytes:
     return data
 
 
-def _read_once(file: int, size: int, offset: int) -> bytes:
-    if hasattr(os, "pread"):
-        return os.pread(file, size, offset)
+def _seek_and_read(file: int, size: int, offset: int) -> bytes:
     os.lseek(file, offset, os.SEEK_SET)
     return os.read(file, size)
+
+
+_read_once = getattr(os, "pread", _seek_and_read)  # Windows has no `pread`.

@@ -14,11 +14,11 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from itertools import groupby
 
 from isal.isal_zlib import crc32
 
 from so2docs.errors import damaged_spill_error
+from so2docs.parse import core
 from so2docs.store.blocks import damage_error
 from so2docs.store.disk import AppendedFile, read_at
 
@@ -113,33 +113,27 @@ class Objects(AbstractContextManager["Objects"]):
         self._starts = words[2 * count :]
 
     def get(self, key: int) -> bytes | None:
-        """Return the object with an id; None for an unknown id."""
-        return self.get_all([key])[0]
-
-    def get_all(self, keys: Iterable[int]) -> list[bytes | None]:
-        """Return the objects with these ids, which are ascending; None for an unknown id.
+        """Return the object with an id; None for an unknown id.
 
         Raises:
             SpillError: The file is damaged.
         """
-        found: list[bytes | None] = []
-        firsts = self._firsts
-        for number, of_block in groupby(keys, lambda key: bisect_right(firsts, key) - 1):
-            if number < 0:
-                found += (None for _ in of_block)
-                continue
-            block = self._read(number)
-            (count,) = _COUNT.unpack_from(block)
-            json = _COUNT.size * (2 * count + 1)
-            words = memoryview(block)[:json].cast("q")
-            for key in of_block:
-                at = bisect_left(words, key, 1, count)
-                if words[at] == key:
-                    start = words[count + at - 1] if at > 1 else 0
-                    found.append(block[json + start : json + words[count + at]])
-                else:
-                    found.append(None)
-        return found
+        number = bisect_right(self._firsts, key) - 1
+        if number < 0:
+            return None
+        block = self._read(number)
+        (count,) = _COUNT.unpack_from(block)
+        json = _COUNT.size * (2 * count + 1)
+        words = memoryview(block)[:json].cast("q")
+        at = bisect_left(words, key, 1, count)
+        if words[at] != key:
+            return None
+        start = words[count + at - 1] if at > 1 else 0
+        return block[json + start : json + words[count + at]]
+
+    def get_all(self, keys: array[int]) -> list[bytes | None]:
+        """Return the objects with these ids, which are ascending, with the compiled core."""
+        return core.compiled.find_objects(self._firsts, keys, self._read)
 
     def _read(self, number: int) -> bytes:
         start, end = self._starts[number], self._starts[number + 1]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import so2docs
 from so2docs.parse import core
-from so2docs.store import id_map
+from so2docs.store import disk, id_map
 from so2docs.store.id_map import IdMap, IdMapWriter
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -138,7 +138,7 @@ def test_short_reads_lose_nothing(
 ) -> None:
     """Network file systems do this after a signal, and Linux beyond 2 GiB."""
     pread = os.pread
-    monkeypatch.setattr(os, "pread", lambda file, size, at: pread(file, min(size, most), at))
+    monkeypatch.setattr(disk, "_read_once", lambda file, size, at: pread(file, min(size, most), at))
     test_runs_in_any_order("overlapping", tmp_path, monkeypatch)
 
 

@@ -511,6 +511,7 @@ static PyMethodDef methods[] = {
     {"read_columns", read_columns, METH_VARARGS, NULL},
     {"file_records", file_records, METH_VARARGS, NULL},
     {"count_votes", count_votes_of, METH_O, NULL},
+    {"find_objects", find_objects, METH_VARARGS, NULL},
     {"find_values", find_values, METH_VARARGS, NULL},
     {"select_records", select_records, METH_VARARGS, NULL},
     {"add_sizes", add_sizes, METH_VARARGS, NULL},

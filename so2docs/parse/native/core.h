@@ -450,6 +450,7 @@ PyObject *add_sizes(PyObject *module, PyObject *args);
 PyObject *decode_bzip2_block(PyObject *module, PyObject *args);
 PyObject *decode_lzma2_chunk(PyObject *module, PyObject *args);
 PyObject *find_bzip2(PyObject *module, PyObject *args);
+PyObject *find_objects(PyObject *module, PyObject *args);
 PyObject *find_values(PyObject *module, PyObject *args);
 PyObject *join_records(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *new_bzip2_memory(PyObject *module, PyObject *ignored);

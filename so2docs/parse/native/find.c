@@ -1,4 +1,5 @@
-/* `find_values` looks up many ids in a map on disk; it is the counterpart of `IdMap.find`.
+/* `find_values` looks up many ids in a map on disk, as `IdMap.find` does; `find_objects` looks up
+   JSON objects, as `Objects.get` does.
 
    Ids are looked up in ascending order, so that each block of the map is read once. */
 
@@ -116,4 +117,77 @@ PyObject *find_values(PyObject *module, PyObject *args)
     PyBuffer_Release(&keys);
     PyBuffer_Release(&values);
     return result;
+}
+
+/* Return the object with an id from a block of `store/objects.py`; None if it is missing. */
+static PyObject *find_in_objects(PyObject *block, int64_t key)
+{
+    char *bytes;
+    Py_ssize_t size;
+    int64_t count, start, end, json;
+    if (PyBytes_AsStringAndSize(block, &bytes, &size) < 0) {
+        return NULL;
+    }
+    const int64_t *ids = (const int64_t *)bytes + 1;
+    if (size < WORD || (count = ids[-1]) < 1 || count > (size / WORD - 1) / 2) {
+        PyErr_SetString(PyExc_ValueError, "the number of objects is wrong");
+        return NULL;
+    }
+    Py_ssize_t at = rank_of(ids, 0, (Py_ssize_t)count, key);
+    if (at == 0 || ids[at - 1] != key) {
+        return Py_NewRef(Py_None);
+    }
+    json = (2 * count + 1) * WORD;
+    start = at > 1 ? ids[count + at - 2] : 0;
+    end = ids[count + at - 1];
+    if (start < 0 || start > end || end > size - json) {
+        PyErr_SetString(PyExc_ValueError, "the ends of the objects are wrong");
+        return NULL;
+    }
+    return PyBytes_FromStringAndSize(bytes + json + start, (Py_ssize_t)(end - start));
+}
+
+static int append_objects(const Py_buffer *firsts, const Py_buffer *keys, PyObject *get_block,
+                          PyObject *objects)
+{
+    Py_ssize_t held = 0;
+    PyObject *block = NULL;
+    int failed = 0;
+    for (Py_ssize_t i = 0; i < keys->len / WORD && !failed; i++) {
+        int64_t key = ((const int64_t *)keys->buf)[i];
+        Py_ssize_t rank = rank_of(firsts->buf, 0, firsts->len / WORD, key);
+        if (rank > 0 && rank != held) {
+            Py_XDECREF(block);
+            block = PyObject_CallFunction(get_block, "n", rank - 1);
+            held = rank;
+        }
+        PyObject *object = NULL;
+        if (rank == 0) {
+            object = Py_NewRef(Py_None);
+        } else if (block != NULL) {
+            object = find_in_objects(block, key);
+        }
+        failed = object == NULL || PyList_Append(objects, object) < 0;
+        Py_XDECREF(object);
+    }
+    Py_XDECREF(block);
+    return failed;
+}
+
+PyObject *find_objects(PyObject *module, PyObject *args)
+{
+    Py_buffer firsts, keys;
+    PyObject *get_block, *objects = PyList_New(0);
+    (void)module;
+    if (objects == NULL
+        || !PyArg_ParseTuple(args, "y*y*O:find_objects", &firsts, &keys, &get_block)) {
+        Py_XDECREF(objects);
+        return NULL;
+    }
+    if (append_objects(&firsts, &keys, get_block, objects)) {
+        Py_CLEAR(objects);
+    }
+    PyBuffer_Release(&firsts);
+    PyBuffer_Release(&keys);
+    return objects;
 }
