@@ -105,19 +105,15 @@ def render(markdown: str, date: str) -> str:
         date: Date of the text, on which some rules depend.
     """
     document = _Document(date)
-    text = _normalize(markdown)
+    # Expand tabs, and empty blank lines.
+    lines = re.split(r"\r\n?|\n", markdown)
+    text = "\n".join(line.expandtabs(4) if line.strip(" \t") else "" for line in lines) + "\n\n\n"
     if date >= _FENCES_SINCE and ("```" in text or "~~~" in text):
         text = document.hide_fences(text)
     text = document.hide_html_blocks(text)
     text = _DEFINITION.sub(document.define, text)
     text = document.render_blocks(text)
     return _ESCAPED.sub(lambda match: chr(ord(match[0]) - _PRIVATE), text) + "\n"
-
-
-def _normalize(text: str) -> str:
-    """Expand tabs, and empty blank lines."""
-    lines = re.split(r"\r\n?|\n", text)
-    return "\n".join(line.expandtabs(4) if line.strip(" \t") else "" for line in lines) + "\n\n\n"
 
 
 class _Document:
@@ -308,8 +304,7 @@ class _Document:
             text = _SHORTCUT.sub(
                 lambda m: self._refer(m, re.sub(r" *\n *", " ", m[1]), self._link), text
             )
-        if ":" in text:
-            text = link_addresses(text, _link_bare)
+        text = link_addresses(text, _link_bare)
         text = _escape_text(text.replace(_ADDRESS_SIGN, "://"))
         if "*" in text or "_" in text:
             text = render_emphasis(text, is_strict=self._is_strict)

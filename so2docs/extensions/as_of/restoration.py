@@ -335,7 +335,9 @@ class Restoration:
             row["CommentCount"] = events.comments
         else:
             row.pop("CommentCount", None)
-        self._keep_date(row, "ClosedDate", self._closed(events))
+        closings = events.parse((_CLOSED, _REOPENED))
+        is_closed = closings and closings[-1]["PostHistoryTypeId"] == _CLOSED
+        self._keep_date(row, "ClosedDate", closings[-1]["CreationDate"] if is_closed else None)
         wiki = events.parse((_WIKI,))
         self._keep_date(row, "CommunityOwnedDate", wiki[-1]["CreationDate"] if wiki else None)
         return True
@@ -376,13 +378,6 @@ class Restoration:
             row["Score"] = votes[_UP] - votes[_DOWN]
             if _FAVORITE in votes:
                 row["FavoriteCount"] = votes[_FAVORITE]
-
-    def _closed(self, events: _Events) -> str | None:
-        """Return the date since which a post was closed; None for an open post."""
-        events_of_state = events.parse((_CLOSED, _REOPENED))
-        if not events_of_state or events_of_state[-1]["PostHistoryTypeId"] == _REOPENED:
-            return None
-        return str(events_of_state[-1]["CreationDate"])
 
     def _keep_date(self, row: Row, name: str, date: str | None) -> None:
         """Keep the date of a state that has lasted since then; otherwise set or remove it."""

@@ -71,6 +71,7 @@ class Manifest(Provenance):
         names = [file.name for file in record.files] or [os.path.basename(output)]
         paths = {name: os.path.join(os.path.dirname(output), name) for name in names}
         is_set = os.path.basename(output) == RECORDS
+        shown = os.path.dirname(os.path.abspath(output)) if is_set else output
         hashes = {
             path: File.of("", path, is_hashed=True).sha256
             for path in dict.fromkeys(read)
@@ -87,7 +88,7 @@ class Manifest(Provenance):
             )
         return cls(
             **values,
-            output=printable(_name(output)),
+            output=printable(os.path.basename(shown)),
             documents={
                 name: _count_lines(path) if is_set else _count(path, record)
                 for name, path in paths.items()
@@ -119,12 +120,6 @@ def _count_lines(path: str) -> int:
     """Return the number of lines in a file of a record set."""
     with open(path, "rb") as lines:
         return sum(1 for _ in lines)
-
-
-def _name(output: str) -> str:
-    """Return the name of an output for messages; for a record set, the name of its folder."""
-    folder, name = os.path.split(output)
-    return os.path.basename(os.path.abspath(folder)) if name == RECORDS else name
 
 
 def locate(output: str) -> str:

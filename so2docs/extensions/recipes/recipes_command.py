@@ -90,7 +90,16 @@ def _describe(name: str, given: dict[str, str]) -> None:
             click.echo(f"\n{heading}:")
         for line in lines:
             click.echo(f"  {line}")
-    _show_record(choice.spec, given)
+    from so2docs import documents
+
+    spec: Any = choice.spec
+    with (
+        as_file(files("so2docs") / "sample" / "sample.stackexchange.com.7z") as dump,
+        documents(dump, recipe=spec, settings=given or None, jobs=1) as records,
+    ):
+        for record in records:
+            click.echo(f"\nrecord:\n  {json.dumps(_shorten(record), ensure_ascii=False)}")
+            break
 
 
 def _title(recipe: Recipe) -> str:
@@ -106,18 +115,6 @@ def _columns(recipe: Recipe) -> list[str]:
         for name, schema in describe_record(record)["properties"].items():
             columns.setdefault(name, schema)
     return [f"{name}: {kind.get('description', '')}".rstrip(": ") for name, kind in columns.items()]
-
-
-def _show_record(spec: Any, settings: dict[str, str]) -> None:
-    from so2docs import documents
-
-    with (
-        as_file(files("so2docs") / "sample" / "sample.stackexchange.com.7z") as dump,
-        documents(dump, recipe=spec, settings=settings or None, jobs=1) as records,
-    ):
-        for record in records:
-            click.echo(f"\nrecord:\n  {json.dumps(_shorten(record), ensure_ascii=False)}")
-            break
 
 
 def _shorten(value: object) -> object:

@@ -7,10 +7,12 @@ site.
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -18,7 +20,6 @@ from typing import Any, Literal, NamedTuple
 from so2docs.dump.names import members_with
 from so2docs.dump.storage import list_folder
 from so2docs.errors import WorkerDiedError, convert_error
-from so2docs.extensions.sites.messages import warn_by_kind
 from so2docs.output.new_files import clean_up
 from so2docs.output.provenance import State
 from so2docs.parse.core import choose_core
@@ -38,7 +39,7 @@ from so2docs.plugin import (
     without_secrets,
 )
 from so2docs.processes.pool import Workers, choose_jobs
-from so2docs.progress import Progress, about, listen
+from so2docs.progress import Progress, about, listen, subject
 
 EXIT_FAILED, EXIT_SOME_FAILED = 1, 3
 
@@ -49,6 +50,9 @@ _PACKED = 5
 """Approximate bytes of XML or JSON per compressed byte."""
 
 _PLAIN = (".xml", ".json", ".jsonl")
+
+_VARIES = re.compile(r"[\d,]*\d|; .*")
+"""Matches what differs between messages of one kind: numbers, and advice at the end."""
 
 SiteState = Literal[
     State, "converted", "made", "changed", "unchanged", "new", "new after failed", "gone",
@@ -222,7 +226,7 @@ def run_sites(
 
     bars = Progress(shown=progress)
     bars.plan(sum(task.size for task in tasks))
-    with resumable(resumes), warn_by_kind(), bars:
+    with resumable(resumes), _warn_by_kind(), bars:
         if small:
             total = sum(tasks[number].size for number in small)
             work = closing(_side_by_side([tasks[number] for number in small], workers))
@@ -242,13 +246,38 @@ def run_sites(
     return [results[number] for number in range(len(tasks))]
 
 
+@contextmanager
+def _warn_by_kind() -> Iterator[None]:
+    """If only warnings are logged, log one of each kind at the end, with the number of sites."""
+    if log.level < logging.WARNING:
+        yield
+        return
+    kinds: dict[str, list[tuple[str, str]]] = {}
+
+    def take(record: logging.LogRecord) -> bool:
+        here = subject.get().removesuffix(": "), record.getMessage()
+        site, message = getattr(record, "about", here)
+        kinds.setdefault(_VARIES.sub("", message), []).append((site, message))
+        return False
+
+    log.addFilter(take)
+    try:
+        yield
+    finally:
+        log.removeFilter(take)
+        for entries in kinds.values():
+            site, message = entries[0]
+            count = len(dict(entries))
+            log.warning("%s: %s", site if count == 1 else f"{count:,} sites, as {site}", message)
+
+
 def _side_by_side(tasks: list[SiteTask], jobs: int) -> Generator[SiteResult, None, None]:
     """Yield the results of tasks, in order; log the messages of workers with the site."""
     with Workers(jobs) as workers:
         results = workers.run(_run_quietly, tasks, died=_died)
         for task, (result, messages) in zip(tasks, results, strict=True):
             for level, message in messages:
-                # The attribute is for `warn_by_kind`.
+                # The attribute is for `_warn_by_kind`.
                 extra = {"about": (task.site, message)}
                 log.log(level, "%s: %s", task.site, message, extra=extra)
             yield result
