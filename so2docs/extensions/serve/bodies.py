@@ -60,8 +60,8 @@ _IN_COMMENT = re.compile(
 _WITHOUT_FORMULAS = re.compile(
     r"(?P<tick>`{1,5}+).{1,600}?(?<!`)(?P=tick)(?!`)|https?://[^\s<>\"']{1,2000}+", re.DOTALL
 )
-_MARK = re.compile("[\x02\x03]")
-_MARKS = {"\x02": "<mark>", "\x03": "</mark>"}
+_MARKS = str.maketrans({"\x02": "<mark>", "\x03": "</mark>"})
+_NO_MARKS = str.maketrans("", "", "\x02\x03")
 
 
 def remove_bidi_controls(text: str) -> str:
@@ -192,10 +192,10 @@ class Renderer:
             if piece.tex is None:
                 yield render_text(part.replace(r"\$", "$") if self.sign == "$" else part)
                 continue
-            tex = remove_marks(piece.tex).replace("\0", " ")
+            tex = piece.tex.translate(_NO_MARKS).replace("\0", " ")
             formula = mathml(tex, is_block=piece.is_block)
             if formula is None:
-                source = _escape(remove_marks(part))
+                source = _escape(part.translate(_NO_MARKS))
                 yield f'<span class="tex">{source}</span>'
             else:
                 # A block scrolls if it is wider than the screen, so the keyboard must reach it.
@@ -345,12 +345,7 @@ def plain(text: str) -> Markup:
 
 def mark_words(text: str) -> str:
     """Escape a text for HTML, with the words between U+0002 and U+0003 in `<mark>` elements."""
-    return _MARK.sub(lambda m: _MARKS[m[0]], _escape(text))
-
-
-def remove_marks(text: str) -> str:
-    """Remove the marks U+0002 and U+0003 from a text."""
-    return _MARK.sub("", text)
+    return _escape(text).translate(_MARKS)
 
 
 def _escape(text: str) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from so2docs.extensions.tables.options import SqlSystem
 from so2docs.output.part_files import TargetKind
@@ -16,69 +15,46 @@ _FIRST = "-- Tables of a Stack Exchange dump"
 SCRIPT = TargetKind("script of so2docs", "", (_FIRST.encode(),))
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """The SQL of a database system.
-
-    Attributes:
-        name: Name of the system.
-        types: Column types, by type in the schema.
-        run: Commands that run the script in the folder of the files.
-        load: Template of the statement that loads a table; `{table}` is its name.
-        begin: Statements before all other statements.
-        end: Statements after all other statements.
-        create_end: End of the statement that creates a table.
-    """
-
-    name: str
-    types: Mapping[Type, str]
-    run: tuple[str, ...]
-    load: str
-    begin: tuple[str, ...] = ()
-    end: tuple[str, ...] = ()
-    create_end: str = ")"
-
-
-_TYPES: dict[Type, str] = {INTEGER: "bigint", BOOLEAN: "boolean"}
-DIALECTS: dict[SqlSystem, Dialect] = {
-    "postgres": Dialect(
-        "PostgreSQL",
-        {**_TYPES, TEXT: "text", DATE: "timestamp(3)", TEXTS: "jsonb"},
-        ("psql --dbname NAME --file load.sql",),
-        # Before version 17, psql takes a line `\.` for the end of the data, even inside quotes.
-        r"\copy {table} FROM PROGRAM 'gzip -cd {table}.csv.gz | sed ''"
-        r's/^\\\.\(\r*\)$/\\"."\1/'
-        "''' WITH (FORMAT csv, HEADER, ENCODING 'UTF8')",
-        begin=(r"\set ON_ERROR_STOP on",),
-        end=("ANALYZE;",),
+_OPENINGS: dict[SqlSystem, tuple[str, ...]] = {
+    "postgres": (
+        f"{_FIRST} for PostgreSQL: dates are UTC, lists are JSON.",
+        "-- Run it in the folder of the CSV files:",
+        "--   psql --dbname NAME --file load.sql",
+        r"\set ON_ERROR_STOP on",
     ),
-    "mysql": Dialect(
-        "MySQL and MariaDB",
-        {**_TYPES, TEXT: "longtext", DATE: "datetime(3)", TEXTS: "json"},
-        ("gzip -dk *.csv.gz", "mysql --local-infile=1 NAME < load.sql"),
-        "LOAD DATA LOCAL INFILE '{table}.csv' INTO TABLE {table} CHARACTER SET utf8mb4\n"
-        "    FIELDS TERMINATED BY ',' ENCLOSED BY '\"' ESCAPED BY ''\n"
-        "    LINES TERMINATED BY '\\n' IGNORE 1 LINES;",
-        create_end=") DEFAULT CHARACTER SET utf8mb4",
+    "mysql": (
+        f"{_FIRST} for MySQL and MariaDB: dates are UTC, lists are JSON.",
+        "-- Run it in the folder of the CSV files:",
+        "--   gzip -dk *.csv.gz",
+        "--   mysql --local-infile=1 NAME < load.sql",
     ),
 }
-"""The dialects, by short name of the system."""
+_TYPES: dict[SqlSystem, dict[Type, str]] = {
+    "postgres": {TEXT: "text", DATE: "timestamp(3)", TEXTS: "jsonb"},
+    "mysql": {TEXT: "longtext", DATE: "datetime(3)", TEXTS: "json"},
+}
+_LOADS: dict[SqlSystem, str] = {
+    # Before version 17, psql takes a line `\.` for the end of the data, even inside quotes.
+    "postgres": r"\copy {table} FROM PROGRAM 'gzip -cd {table}.csv.gz | sed ''"
+    r's/^\\\.\(\r*\)$/\\"."\1/'
+    "''' WITH (FORMAT csv, HEADER, ENCODING 'UTF8')",
+    "mysql": "LOAD DATA LOCAL INFILE '{table}.csv' INTO TABLE {table} CHARACTER SET utf8mb4\n"
+    "    FIELDS TERMINATED BY ',' ENCLOSED BY '\"' ESCAPED BY ''\n"
+    "    LINES TERMINATED BY '\\n' IGNORE 1 LINES;",
+}
 
 
-def loading_script(tables: list[Table], dialect: Dialect) -> Iterator[str]:
+def loading_script(tables: list[Table], system: SqlSystem) -> Iterator[str]:
     """Yield the lines of the script that creates and loads tables, and counts broken references.
 
     Keys and indexes are created after the rows are loaded, because that is faster. Foreign keys are
     comments, because published dumps break them; a query counts the rows that break each key.
     """
-    yield f"{_FIRST} for {dialect.name}: dates are UTC, lists are JSON."
-    yield "-- Run it in the folder of the CSV files:"
-    yield from (f"--   {command}" for command in dialect.run)
-    yield from dialect.begin
+    yield from _OPENINGS[system]
     for table in tables:
-        yield f"\n{_create_table(table, dialect)}"
+        yield f"\n{_create_table(table, system)}"
     yield ""
-    yield from (dialect.load.format(table=table.stem) for table in tables)
+    yield from (_LOADS[system].format(table=table.stem) for table in tables)
     relations = [
         {"table": table.stem, "column": column, "target": target.stem}
         for table in tables
@@ -94,7 +70,7 @@ def loading_script(tables: list[Table], dialect: Dialect) -> Iterator[str]:
         yield from map(_FOREIGN_KEY.format_map, relations)
         yield "\n-- The number of rows that break each of them:"
         yield " UNION ALL\n".join(map(_COUNT.format_map, relations)) + ";"
-    yield from (*dialect.end, "")
+    yield "ANALYZE;\n" if system == "postgres" else ""
 
 
 _INDEX = "CREATE INDEX {table}_{column} ON {table} ({column});"
@@ -106,10 +82,12 @@ _COUNT = (
 )
 
 
-def _create_table(table: Table, dialect: Dialect) -> str:
+def _create_table(table: Table, system: SqlSystem) -> str:
     """Return the statement that creates a table; only `Id` is NOT NULL."""
+    types = {INTEGER: "bigint", BOOLEAN: "boolean", **_TYPES[system]}
+    end = ") DEFAULT CHARACTER SET utf8mb4" if system == "mysql" else ")"
     columns = [
-        f"    {name} {dialect.types[kind]}{' NOT NULL' if name == 'Id' else ''}"
+        f"    {name} {types[kind]}{' NOT NULL' if name == 'Id' else ''}"
         for name, kind in {**table.attributes, OTHER: TEXT}.items()
     ]
-    return f"CREATE TABLE {table.stem} (\n" + ",\n".join(columns) + f"\n{dialect.create_end};"
+    return f"CREATE TABLE {table.stem} (\n" + ",\n".join(columns) + f"\n{end};"

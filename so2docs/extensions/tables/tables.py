@@ -22,7 +22,7 @@ from so2docs.extensions.tables.columns import LARGE_CHUNK_BYTES, TableColumns
 from so2docs.extensions.tables.options import RowOptions, SomeTables, TableOptions
 from so2docs.extensions.tables.report import FlatTable, TablesReport
 from so2docs.extensions.tables.selection import RowSelection
-from so2docs.extensions.tables.sql import DIALECTS, LOAD_SQL, SCRIPT, loading_script
+from so2docs.extensions.tables.sql import LOAD_SQL, SCRIPT, loading_script
 from so2docs.extensions.tables.sqlite_writer import SqliteWriter
 from so2docs.extensions.tables.visitors import ColumnsVisitor, OpenEncoder
 from so2docs.extensions.tables.writing import (
@@ -178,20 +178,19 @@ def tables(
         )
     if options.format not in WITHOUT_PYARROW:
         require_packages(flag("format", options.format), "pyarrow", extra="parquet")
-    dialect = None if options.load is None else DIALECTS[options.load]
     if options.load == "mysql":
         _check_pyarrow()
     script = os.path.join(where, LOAD_SQL)
-    if dialect is not None and os.path.exists(script) and not options.force:
+    if options.load is not None and os.path.exists(script) and not options.force:
         check_own(script, SCRIPT)
     with explain(), source:
         files, read_first = find_files(source, options, options.only)
         targets = _targets(source, where, files, options, read_first)
         with new_folder(where):
             report = write_tables(source, targets, options, where)
-            if dialect is not None:
+            if options.load is not None:
                 loaded = [table for table in DUMP.values() if table.name in report]
-                write_file(script, "\n".join(loading_script(loaded, dialect)).encode())
+                write_file(script, "\n".join(loading_script(loaded, options.load)).encode())
     return report
 
 
