@@ -27,14 +27,9 @@ _MOST_CHARACTERS = 20_000
 _CELLS = ("thead", "tbody", "tr", "td", "th")
 
 
-def render(markdown: str, *, has_tables: bool) -> str:
-    """Render a text to HTML, which is not yet sanitized."""
-    html: str = _parser(has_tables).render(markdown)
-    return html
-
-
 @cache
-def _parser(has_tables: bool) -> MarkdownIt:
+def make_parser(has_tables: bool) -> MarkdownIt:
+    """Make the parser, whose `render` returns HTML that is not yet sanitized."""
     parser = MarkdownIt("commonmark", renderer_cls=_Renderer)
     if has_tables:
         parser.enable("table")

@@ -86,7 +86,7 @@ class Renderer:
         if date < _COMMONMARK_SINCE:
             html = markdown_sharp.render(text, date)
         else:
-            html = common_mark.render(text, has_tables=date >= _TABLES_SINCE)
+            html = common_mark.make_parser(date >= _TABLES_SINCE).render(text)
         html = sanitize(_name_languages(html))
         html = self._complete(html, date, shown or date)
         return formulas.show(html, marks=self.marks_formulas) if formulas else html

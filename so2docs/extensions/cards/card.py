@@ -13,16 +13,14 @@ from so2docs.dump.storage import is_url
 from so2docs.escape import printable
 from so2docs.extensions.cards.manifest import (
     DESCRIBED,
+    DescribedOutput,
     Manifest,
+    find_outputs,
+    folder_of_card,
     load,
     locate,
     manifest_path,
     recipe_of,
-)
-from so2docs.extensions.cards.outputs import (
-    DescribedOutput,
-    find_outputs,
-    folder_of_card,
 )
 from so2docs.extensions.cards.readme import START, readme_text
 from so2docs.options.table import Options

@@ -14,8 +14,7 @@ from typing import Any
 
 from so2docs.escape import to_yaml
 from so2docs.extensions.cards.columns import describe_columns
-from so2docs.extensions.cards.manifest import Manifest
-from so2docs.extensions.cards.outputs import TRAIN, DescribedOutput
+from so2docs.extensions.cards.manifest import TRAIN, DescribedOutput, Manifest
 from so2docs.extensions.json_schema import describe_record
 from so2docs.extensions.site_facts import LICENSES, license_at, site_language
 from so2docs.options.option import WHOLE

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -139,16 +140,14 @@ def _comment(kind: int, comment: str) -> Row:
 
 def _voters(text: str) -> Row:
     """Parse JSON with voters or original questions; return any other text as `Text`."""
-    try:
-        values = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return {"Text": text}
     checks = {"Voters": _are_users, "OriginalQuestionIds": _are_ids}
-    if not isinstance(values, dict) or not all(
-        name in checks and checks[name](value) for name, value in values.items()
-    ):
-        return {"Text": text}
-    return values
+    with suppress(orjson.JSONDecodeError):
+        values = orjson.loads(text)
+        if isinstance(values, dict) and all(
+            name in checks and checks[name](value) for name, value in values.items()
+        ):
+            return values
+    return {"Text": text}
 
 
 def _are_users(value: Any) -> bool:
