@@ -46,9 +46,10 @@ def _read(columns: Columns, lines: bytes, *, has_other: bool) -> list[pa.Array]:
         json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
         json.ParseOptions(schema, unexpected_field_behavior="error"),
     )
-    by_name = dict(zip(table.column_names, table.columns, strict=True))
+    [batch] = table.to_batches()  # In one piece, since all is one block.
+    by_name = dict(zip(table.column_names, batch.columns, strict=True))
     return [
-        _complete(columns, field, by_name[field.name].combine_chunks())
+        _complete(columns, field, by_name[field.name])
         if field.name in by_name
         else pa.nulls(table.num_rows, field.type)
         for field in columns.schema
