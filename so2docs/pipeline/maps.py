@@ -121,7 +121,8 @@ def map_users(spill: Spill, workers: Workers, *, with_badges: bool) -> str:
         (of_users, repeated, "user_repeated_id"),
     ):
         tally = ChunkTally(strays=+Counter({reason: counts[reason]}))
-        spill.commit(chunk, file.blocks, tally)
+        if chunk not in spill.tallies(chunk >> SEQUENCE_BITS):  # A session ended after the first.
+            spill.commit(chunk, file.blocks, tally)
     return path
 
 

@@ -1,6 +1,7 @@
 """Numbers of badges in the objects of users."""
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from support.oracle_tables import FILES, nest
 from support.table_sites import SITE
 
 import so2docs
+from so2docs.spill import Spill
 
 TABLES = [*FILES, "badges"]
 BADGES = [
@@ -60,6 +62,31 @@ def test_badges_of_every_user(site: Path, tmp_path: Path) -> None:
         assert (counts.rows, counts.nested, counts.strays) == (len(BADGES), 7, STRAYS)
         files.add((output.read_bytes(), strays_of(output).read_bytes()))
     assert len(files) == 1
+
+
+def test_resumes_after_every_commit(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"nest": ["all", "badges"], "jobs": 1, "chunk_bytes": 2000}
+    commit, left, stop, files = Spill.commit, 0, 0, set()
+
+    def stopping(*arguments: Any) -> None:
+        nonlocal left
+        commit(*arguments)
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Spill, "commit", stopping)
+    is_interrupted = True
+    while is_interrupted:
+        left, stop, output = stop + 1, stop + 1, tmp_path / f"{stop}.jsonl.gz"
+        with suppress(KeyboardInterrupt):
+            so2docs.convert(site, output, **options)
+        if is_interrupted := left <= 0:
+            so2docs.convert(site, output, **options)
+        files.add((output.read_bytes(), strays_of(output).read_bytes()))
+    assert (len(files), stop > 8) == (1, True)
 
 
 def test_badges_bring_their_users(site: Path) -> None:
