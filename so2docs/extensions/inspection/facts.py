@@ -22,9 +22,6 @@ from so2docs.schema import OTHER, Table
 _DATES = ("CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "Date")
 _DATE_LENGTH = len("2016-12-10T00:00:00.000")
 
-Buffers = tuple[int, bytes, bytes, bytes, bytes]
-"""A column: number of nulls, validity, values, offsets, offsets of lists."""
-
 
 def _keep_first(current: object, added: object) -> object:
     return added if current is None else current
@@ -94,7 +91,9 @@ class RowFacts(Counts):
             self.first_date = min(self.first_date or dates[0], *dates)
             self.last_date = max(self.last_date, *dates)
 
-    def add_columns(self, count: int, columns: Mapping[str, Buffers]) -> bool:
+    def add_columns(
+        self, count: int, columns: Mapping[str, tuple[int, bytes, bytes, bytes, bytes]]
+    ) -> bool:
         """Do the same with columns; return False, and do nothing, if their values are unusual.
 
         Args:

@@ -148,8 +148,12 @@ class _Server:
             )
             try:
                 stop = min(stop, self._check(response, at, stop))
-                if at < stop:
-                    self._read(response, data, stop - at)
+                end = len(data) + stop - at
+                while len(data) < end:
+                    part = response.read1(min(_PART_BYTES, end - len(data)), decode_content=False)
+                    if not part:
+                        raise self._errors.ProtocolError("the connection was closed early")
+                    data += part
             finally:
                 response.close() if response.status != 206 else response.release_conn()
         except (ValueError, self._errors.HTTPError) as error:
@@ -162,14 +166,6 @@ class _Server:
                 raise DumpError(self._url, problem, advice="check the URL") from None
             raise _FailedRequestError(self._lost(at, reason)) from None
         return stop
-
-    def _read(self, response: BaseHTTPResponse, data: bytearray, size: int) -> None:
-        end = len(data) + size
-        while len(data) < end:
-            part = response.read1(min(_PART_BYTES, end - len(data)), decode_content=False)
-            if not part:
-                raise self._errors.ProtocolError("the connection was closed early")
-            data += part
 
     def _check(self, response: BaseHTTPResponse, at: int, stop: int) -> int:
         """Return the size of the file according to a response.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import MCPServer
@@ -61,16 +62,11 @@ _Length = Annotated[
 ]
 
 
+@dataclass(frozen=True, eq=False)
 class Archive:
-    """The tools of the MCP server: search for posts, and read questions and answers."""
+    """The tools of the MCP server for sites by name: search for posts, and read them."""
 
-    def __init__(self, stores: Mapping[str, Store]) -> None:
-        """Make the tools for the given sites.
-
-        Args:
-            stores: The sites by name.
-        """
-        self._stores = dict(stores)
+    stores: Mapping[str, Store]
 
     def instructions(self) -> str:
         """Return the introduction that a model reads first."""
@@ -79,7 +75,7 @@ class Archive:
             f"{plural(overview['answers'], 'answer')}"
             + f", {overview['first'][:10]} to {overview['last'][:10]}"
             * bool(overview["first"])
-            for name, overview in ((n, s.about.overview) for n, s in self._stores.items())
+            for name, overview in ((n, s.about.overview) for n, s in self.stores.items())
         )
         return (
             "An offline copy of questions and answers from Stack Exchange. Search for words, then "
@@ -97,7 +93,7 @@ class Archive:
         page: _Page = 1,
     ) -> str:
         """Find questions and answers by words and filters, the best first."""
-        stores = [self._find_site(site)] if site else list(self._stores.values())
+        stores = [self._find_site(site)] if site else list(self.stores.values())
         parsed = parse(query)
         if parsed.is_empty:
             raise OptionError("; ".join(["the query is empty", *parsed.problems]))
@@ -173,18 +169,18 @@ class Archive:
         Raises:
             OptionError: The site is unknown, or the name is empty and there are several sites.
         """
-        if not name and len(self._stores) == 1:
-            return next(iter(self._stores.values()))
-        store = self._stores.get(name)
+        if not name and len(self.stores) == 1:
+            return next(iter(self.stores.values()))
+        store = self.stores.get(name)
         if name and store is None:
-            hosts = {store.about.host: store for store in self._stores.values()}
+            hosts = {store.about.host: store for store in self.stores.values()}
             names = (
                 site_host(f"{name.lower()}{end}") for end in ("", ".stackexchange.com", ".com")
             )
             store = next((hosts[host] for host in names if host in hosts), None)
         if store is None:
             problem = f"unknown site {name!r}; " if name else ""
-            raise OptionError(f"{problem}choose a site: {', '.join(self._stores)}")
+            raise OptionError(f"{problem}choose a site: {', '.join(self.stores)}")
         return store
 
     def _find(self, post_id: int, site: str) -> tuple[Store, Post]:

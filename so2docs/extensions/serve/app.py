@@ -10,7 +10,7 @@ import logging
 import re
 import socket
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,6 @@ _HEADERS = {
 }
 _HOST = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::\d*)?")
 _LOG = logging.getLogger("so2docs.serve")
-
-Send = Callable[[Any], Awaitable[None]]
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -115,7 +113,7 @@ class Guard:
     def __init__(self, app: Starlette, *, local: bool) -> None:
         self.app, self.local = app, local
 
-    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle a request, as an ASGI application."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)

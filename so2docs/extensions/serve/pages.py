@@ -35,8 +35,6 @@ from so2docs.extensions.serve.store import (
 from so2docs.extensions.site_facts import LICENSES
 
 _TAGS = 12
-
-
 MOST_PAGES = 500
 _MOST_PAGES_OF_ALL_SITES = 25
 _ON_FRONT = 6

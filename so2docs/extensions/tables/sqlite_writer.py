@@ -29,8 +29,6 @@ from so2docs.schema import BOOLEAN, INTEGER, OTHER, Table
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-Values = tuple[Any, ...]
-
 SEARCH = "posts_fts"
 """The full-text index of posts; its row ids are those of the posts."""
 SEARCHED = ("Title", "Tags", "Body", "Unaccented")
@@ -80,10 +78,6 @@ def connect(part: str) -> sqlite3.Connection:
     return connection
 
 
-Complete = Callable[[sqlite3.Connection, list[Table], dict[str, int]], object]
-"""Completes a database, given its tables and the numbers of rows that repeat an `Id`."""
-
-
 class SqliteWriter:
     """Writer of an SQLite database with the tables of a dump, each with its `Id` as primary key.
 
@@ -94,7 +88,8 @@ class SqliteWriter:
         files: The new files.
         path: Name of the file.
         texts_of: Makes the texts of posts, for a full-text index; None for no index.
-        complete: Called before the database is closed.
+        complete: Called before the database is closed, with its tables and the numbers of rows
+            that repeat an `Id`.
 
     Attributes:
         open_encoder: Opens the encoder of a chunk.
@@ -106,7 +101,7 @@ class SqliteWriter:
         files: NewFiles,
         path: str,
         texts_of: TextsOf | None = None,
-        complete: Complete | None = None,
+        complete: Callable[[sqlite3.Connection, list[Table], dict[str, int]], object] | None = None,
     ) -> None:
         self.open_encoder = partial(SqliteEncoder, texts_of=texts_of)
         self.repeated: Counter[str] = Counter()
@@ -165,12 +160,12 @@ class SqliteWriter:
             else:
                 self._keep_for_the_end(rows)
 
-    def _index(self, texts: list[Values]) -> None:
+    def _index(self, texts: list[tuple[Any, ...]]) -> None:
         self._connection.executemany(
             f"INSERT INTO {SEARCH} (rowid, {', '.join(SEARCHED)}) VALUES (?, ?, ?, ?, ?)", texts
         )
 
-    def _keep_for_the_end(self, rows: list[Values]) -> None:
+    def _keep_for_the_end(self, rows: list[tuple[Any, ...]]) -> None:
         if not self._has_late:
             stem = self._tables[-1].stem
             self._connection.execute(f'CREATE TABLE late AS SELECT * FROM "{stem}" WHERE 0')

@@ -66,8 +66,7 @@ if TYPE_CHECKING:
 _TABLES_VERSION = 1
 """Version of the columns. Increase it when the same dump would give other files."""
 
-TableWriter = FileWriter | SqliteWriter
-OpenWriter = Callable[[NewFiles, str], TableWriter]
+OpenWriter = Callable[[NewFiles, str], FileWriter | SqliteWriter]
 """Opens the writer of a file, given the new files and its path."""
 
 
