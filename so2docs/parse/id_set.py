@@ -33,16 +33,16 @@ Pages = dict[int, int]
 def to_pages(ids: Iterable[int]) -> Pages:
     """Convert ids, in any order, to pages."""
     pages: Pages = {}
-    flags, current = bytearray(b"0") * _PAGE, None
+    bits, current = bytearray(_PAGE_BYTES), None
     for number in sorted(ids):
         if number >> _PAGE_BITS != current:
             if current is not None:
-                pages[current] = int(flags, 2)
+                pages[current] = int.from_bytes(bits, "little")
             current = number >> _PAGE_BITS
-            flags = bytearray(b"0") * _PAGE
-        flags[~(number & (_PAGE - 1))] = 0x31
+            bits = bytearray(_PAGE_BYTES)
+        bits[number >> 3 & (_PAGE_BYTES - 1)] |= 1 << (number & 7)
     if current is not None:
-        pages[current] = int(flags, 2)
+        pages[current] = int.from_bytes(bits, "little")
     return pages
 
 
