@@ -11,6 +11,7 @@ from typing import Any
 
 import py7zr
 import pytest
+from support.interruptions import kill_command
 from support.packed import LZMA2
 from support.processes import children
 
@@ -55,7 +56,7 @@ def nested(archive: Path, folder: Path, jobs: int) -> None:
 
 
 Write = Callable[[Path, Path, int], None]
-pytestmark = pytest.mark.parametrize("write", [as_tables, nested])
+of_both = pytest.mark.parametrize("write", [as_tables, nested])
 
 
 def written(write: Write, archive: Path, jobs: int) -> dict[str, bytes]:
@@ -66,6 +67,7 @@ def written(write: Write, archive: Path, jobs: int) -> dict[str, bytes]:
     return {path.name: gzip.decompress(path.read_bytes()) for path in folder.glob("[!.]*")}
 
 
+@of_both
 def test_streams_are_open_at_once_in_bounded_memory(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +95,7 @@ def test_streams_are_open_at_once_in_bounded_memory(
     assert max(pieces) <= JOBS * (JOBS + 3) < len(pieces) / 4
 
 
+@of_both
 def test_the_error_is_that_of_the_first_table(write: Write, tmp_path: Path) -> None:
     """The first table is damaged near its end, and the second one at its start."""
     votes = FILES["Votes.xml"].replace(b'Id="1"', b'Id="1')
@@ -108,6 +111,7 @@ def test_the_error_is_that_of_the_first_table(write: Write, tmp_path: Path) -> N
         assert not list(tmp_path.glob(f"by-{jobs}/[!.]*Comments*"))
 
 
+@of_both
 @pytest.mark.parametrize("error", [KeyboardInterrupt, so2docs.WorkerDiedError])
 def test_ctrl_c_and_a_dead_worker_end_all_streams(
     error: type[BaseException], write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -129,3 +133,13 @@ def test_ctrl_c_and_a_dead_worker_end_all_streams(
     with pytest.raises(error):
         written(write, archive, 3)
     assert written(write, archive, 3) == expected
+
+
+@pytest.mark.parametrize("table", ["comments", "votes", "links"])
+def test_killed_while_streams_are_open(table: str, tmp_path: Path) -> None:
+    archive = packed(tmp_path / "tea.7z")
+    (tmp_path / "by-3").mkdir()
+    words = ["convert", archive, "by-3/questions.jsonl.gz", "--nest", "comments,links,votes"]
+    words += ["--jobs", 3, "--chunk-bytes", CHUNK_BYTES]
+    kill_command("open", f"{PIECES}-{table}.000000", *words, folder=tmp_path)
+    assert written(nested, archive, 3) == written(nested, archive, 1)
