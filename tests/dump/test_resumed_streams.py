@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.dumps import left_by, some_rows, write_dump
-from support.interruptions import Stop
+from support.interruptions import stopped
 from support.messages import heard
 from support.packed import BZIP2, LZMA2, seven_zip
 from support.table_sites import SITE
@@ -25,25 +25,6 @@ def convert(source: Path, output: Path, **options: Any) -> list[str]:
     with heard() as messages:
         so2docs.convert(source, output, **options)
     return messages
-
-
-def stop_after(
-    commits: int, monkeypatch: pytest.MonkeyPatch, source: Path, output: Path, **options: Any
-) -> None:
-    """Convert, and stop after a number of commits."""
-    commit, count = Spill.commit, 0
-
-    def counted(*arguments: Any, **keywords: Any) -> None:
-        nonlocal count
-        if count == commits:
-            raise Stop
-        count += 1
-        commit(*arguments, **keywords)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Spill, "commit", counted)
-        with pytest.raises(Stop):
-            convert(source, output, **options)
 
 
 def utf_16(data: bytes) -> bytes:
@@ -64,36 +45,33 @@ def output(tmp_path: Path) -> Path:
     return tmp_path / "out" / "q.jsonl.gz"
 
 
-def check_stopped_twice(
-    source: Path, output: Path, monkeypatch: pytest.MonkeyPatch, **options: Any
-) -> None:
+def check_stopped_twice(source: Path, output: Path, **options: Any) -> None:
     """Check that the bytes are the same, and that the stream is decompressed again."""
     convert(source, output, **options)
     expected = left_by(output)
     for commits in (2, 9):
-        stop_after(commits, monkeypatch, source, output, force=True, **options)
+        with stopped(Spill, "commit", commits):
+            convert(source, output, force=True, **options)
     messages = convert(source, output, force=True, **options)
     assert any("decompressing" in line and "from its start" in line for line in messages)
     assert left_by(output) == expected
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_stopped_twice(
-    name: str, output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_twice(name: str, output: Path, tmp_path: Path) -> None:
     data = write_dump(tmp_path / "Posts.xml", *some_rows(600, body_bytes=200)).read_bytes()
     FORMS[name](tmp_path / name, data)
-    check_stopped_twice(tmp_path / name, output, monkeypatch, chunk_bytes=10_000)
+    check_stopped_twice(tmp_path / name, output, chunk_bytes=10_000)
 
 
 @pytest.mark.parametrize("filters", [BZIP2, LZMA2], ids=["bzip2", "lzma2"])
 def test_stopped_twice_in_an_archive(
-    filters: list[dict[str, Any]], output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filters: list[dict[str, Any]], output: Path, tmp_path: Path
 ) -> None:
     """Tables come before and after the posts, in several chunks each."""
     files = {path.name: path.read_bytes() for path in sorted(SITE.glob("*.xml"))}
     archive = seven_zip(tmp_path / "tea.7z", files, filters)
-    check_stopped_twice(archive, output, monkeypatch, nest="all", chunk_bytes=300)
+    check_stopped_twice(archive, output, nest="all", chunk_bytes=300)
 
 
 def test_an_error_has_its_place_after_a_restart(tmp_path: Path) -> None:

@@ -230,12 +230,6 @@ def test_missing_in_an_archive(
     assert unpacked(tmp_path / "questions.jsonl.gz") == WANTED[0]
 
 
-def without_links(folder: Path) -> Path:
-    posts = in_a_7z_each(folder)
-    (folder / "tea.com-PostLinks.7z").unlink()
-    return posts
-
-
 def with_two_votes(folder: Path) -> Path:
     shutil.copy(SITE / "Posts.xml", folder)
     for end in (".gz", ".bz2"):
@@ -251,7 +245,6 @@ def with_no_table(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("make", "options", "problem"),
     [
-        (without_links, {"nest": "all"}, r"Posts\.7z: has no PostLinks\.xml, .*; it holds Posts"),
         (with_two_votes, {"nest": "votes"}, r"several files with votes; it .*'votes': FILE"),
         (
             with_no_table,
