@@ -194,11 +194,6 @@ class _Document:
         if self._depth <= _MOST_DEPTH and ">" in text:
             text = _replace_lines(text, _find_quotation_end, self._render_quotation)
         text = self.hide_html_blocks(text)
-        text = self._form_paragraphs(text, shows=shows, has_paragraphs=has_paragraphs)
-        self._depth -= 1
-        return text
-
-    def _form_paragraphs(self, text: str, *, shows: bool, has_paragraphs: bool) -> str:
         paragraphs = _PARAGRAPHS.split(text.strip("\n"))
         for number, paragraph in enumerate(paragraphs):
             if _BLOCK in paragraph:
@@ -206,6 +201,7 @@ class _Document:
             else:
                 html = self.render_inline(paragraph)
                 paragraphs[number] = f"<p>{html.lstrip(' ')}</p>" if has_paragraphs else html
+        self._depth -= 1
         return "\n\n".join(paragraphs)
 
     def _render_setext(self, match: re.Match[str]) -> str:

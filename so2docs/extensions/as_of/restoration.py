@@ -327,10 +327,14 @@ class Restoration:
     def _restore(self, post: _Post, events: _Events) -> bool:
         """Restore the attributes of a post that depend on its own rows; False if unknown."""
         row = post.row
-        row.pop("ViewCount", None)
+        for name in ("ViewCount", "Score", "FavoriteCount"):
+            row.pop(name, None)
         if not self._restore_texts(post, events):
             return False
-        self._restore_votes(row, events.votes)
+        if self._has_votes:
+            row["Score"] = events.votes[_UP] - events.votes[_DOWN]
+            if _FAVORITE in events.votes:
+                row["FavoriteCount"] = events.votes[_FAVORITE]
         if self._has_comments and self._moment == self._date:
             row["CommentCount"] = events.comments
         else:
@@ -370,14 +374,6 @@ class Restoration:
         if "ContentLicense" in row and revisions:
             row["ContentLicense"] = license_at(revisions[-1]["CreationDate"])
         return True
-
-    def _restore_votes(self, row: Row, votes: Counter[int]) -> None:
-        for name in ("Score", "FavoriteCount"):
-            row.pop(name, None)
-        if self._has_votes:
-            row["Score"] = votes[_UP] - votes[_DOWN]
-            if _FAVORITE in votes:
-                row["FavoriteCount"] = votes[_FAVORITE]
 
     def _keep_date(self, row: Row, name: str, date: str | None) -> None:
         """Keep the date of a state that has lasted since then; otherwise set or remove it."""

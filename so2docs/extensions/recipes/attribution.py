@@ -24,11 +24,6 @@ _WRITTEN = frozenset(HISTORY_TYPES[kind] for kind in CONTENT)
 """Names of history events that contain a text of the post; their authors must be credited."""
 
 
-def user_url(base: str, user_id: int) -> str:
-    """Return the URL of a user's profile on the site with this base URL."""
-    return f"{base}/users/{user_id}"
-
-
 def locate(question: Row, host: str) -> Row:
     """Add `Url` to the posts of a document, and `ContentLicense` to posts and rows without one.
 
@@ -74,7 +69,7 @@ def attribute(question: Row, host: str) -> Row:
             users += [row.get("User") for row in _rows(post, key)]
         for user in users:
             if isinstance(user, dict) and "Id" in user:
-                user["Url"] = user_url(base, user["Id"])
+                user["Url"] = f"{base}/users/{user['Id']}"
     answers = question.pop("Answers", None)
     question["Licenses"] = licenses
     question["Authors"] = [
@@ -136,7 +131,7 @@ def credit(part: Row, base: str) -> Author | None:
         user_id = proposer
     if user_id is not None:
         # Without a name, use `user` and the id, as the site does.
-        return name or f"user{user_id}", user_url(base, user_id)
+        return name or f"user{user_id}", f"{base}/users/{user_id}"
     return (name, None) if name else None
 
 

@@ -159,10 +159,6 @@ def _with_aliases(recipe: str) -> str:
     return f"{recipe} (or {', '.join(aliases)})" if aliases else recipe
 
 
-_DOCUMENTS = Recipe("", lambda document: [document])
-"""Documents, to which an attribution may be added."""
-
-
 @dataclass(frozen=True, slots=True)
 class RecipeOptions(TransformOptions):
     """The options of recipes in a conversion."""
@@ -221,7 +217,7 @@ class RecipeOptions(TransformOptions):
     def transform(self) -> Recipe:
         """The chosen recipe, or the attribution of documents."""
         if self.recipe is None:
-            return replace(_DOCUMENTS, attributed=self.attribution)
+            return Recipe("", lambda document: [document], attributed=self.attribution)
         recipe = self.recipe.recipe
         return recipe if recipe.attributed else replace(recipe, attributed=self.attribution)
 
