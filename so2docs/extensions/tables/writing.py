@@ -57,7 +57,7 @@ class ArrowEncoder(Encoder):
     """Encodes rows as an Arrow stream, which the main process reads."""
 
     def __init__(self, columns: TableColumns) -> None:
-        from so2docs.extensions import parquet  # noqa: F401 - Imports Arrow without NumPy.
+        import so2docs.extensions.parquet  # noqa: F401 - Imports Arrow without NumPy.
 
         super().__init__(columns)
         self._batches: list[Any] = []
@@ -153,7 +153,7 @@ class CsvEncoder(LinesEncoder):
 
     def add(self, batch: Batch) -> None:
         """Encode each row as a line of CSV."""
-        from so2docs.extensions import parquet  # noqa: F401, I001 - Imports Arrow without NumPy.
+        import so2docs.extensions.parquet  # noqa: F401, I001 - Imports Arrow without NumPy.
         import pyarrow as pa
         import pyarrow.csv
 
