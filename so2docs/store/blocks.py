@@ -20,7 +20,7 @@ from isal.isal_zlib import crc32
 
 from so2docs.errors import SpillError, damaged_spill_error
 from so2docs.limits import available_memory
-from so2docs.store.disk import AppendedFile, open_files_limit, read_at
+from so2docs.store.disk import AppendedFile, open_files_limit, open_finished, read_at
 from so2docs.zstd import CompressionParameter, ZstdError, decompress, frame_compressor
 
 _LEVEL = 1
@@ -148,7 +148,7 @@ class BlockReader(AbstractContextManager["BlockReader"]):
             if file is None:
                 if len(self._files) >= self._most_files:
                     os.close(self._files.pop(next(iter(self._files))))
-                file = self._files[path] = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+                file = self._files[path] = open_finished(path)
             return read_at(file, size, offset)
         except OSError as error:
             raise damaged_spill_error(path, error.strerror) from error

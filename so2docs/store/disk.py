@@ -9,7 +9,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from so2docs.errors import DiskFullError, flag
+from so2docs.errors import DiskFullError, damaged_spill_error, flag
 from so2docs.report import as_size
 
 # Sizes relative to the dump, measured on published and generated dumps, plus a margin.
@@ -114,6 +114,18 @@ class AppendedFile:
             raise
         self.size += len(data)
         return start
+
+
+def open_finished(path: str) -> int:
+    """Open a finished file of the spill to read it; return its descriptor.
+
+    Raises:
+        SpillError: The file cannot be opened.
+    """
+    try:
+        return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        raise damaged_spill_error(path, error.strerror) from error
 
 
 def read_at(file: int, size: int, offset: int) -> bytes:

@@ -23,7 +23,7 @@ from isal.isal_zlib import crc32
 
 from so2docs.errors import damaged_spill_error
 from so2docs.parse import core
-from so2docs.store.disk import AppendedFile, read_at
+from so2docs.store.disk import AppendedFile, open_finished, read_at
 
 _BLOCK = 256
 _PAIR = 16
@@ -109,14 +109,10 @@ class IdMap(SortedPairs, AbstractContextManager["IdMap"]):
         Raises:
             SpillError: The file cannot be read, or is damaged.
         """
-        try:
-            file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        except OSError as error:
-            raise damaged_spill_error(path, error.strerror) from error
-        super().__init__(path, file)
+        super().__init__(path, open_finished(path))
         self._known: dict[int, array[int]] = {}
         try:
-            self._read_index(os.fstat(file).st_size)
+            self._read_index(os.fstat(self.file).st_size)
         except BaseException:
             self.__exit__()
             raise

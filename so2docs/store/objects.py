@@ -20,7 +20,7 @@ from isal.isal_zlib import crc32
 from so2docs.errors import damaged_spill_error
 from so2docs.parse import core
 from so2docs.store.blocks import damage_error
-from so2docs.store.disk import AppendedFile, read_at
+from so2docs.store.disk import AppendedFile, open_finished, read_at
 
 ObjectBlock = tuple[int, bytes]
 """The first id of some objects, and their bytes: the number of objects, their ids and the ends of
@@ -87,11 +87,7 @@ class Objects(AbstractContextManager["Objects"]):
         Raises:
             SpillError: The file cannot be read, or is damaged.
         """
-        self._path = path
-        try:
-            self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        except OSError as error:
-            raise damaged_spill_error(path, error.strerror) from error
+        self._path, self._file = path, open_finished(path)
         try:
             self._read_index(os.fstat(self._file).st_size - _END.size)
         except BaseException:
